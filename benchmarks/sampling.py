@@ -374,7 +374,7 @@ def _options():
     parser.add_argument("--plan", action="store_true", help="print how long the run would take, and stop")
     parser.add_argument("--tables", action="store_true", help="run nothing: print tables from the CSV")
     parser.add_argument("--front", action="store_true", help="only the cells of the front page's table")
-    parser.add_argument("--readme", action="store_true", help="write the table into README.md and docs/choose.md")
+    parser.add_argument("--readme", action="store_true", help="write the table into README.md and two pages of docs/")
     parser.add_argument("--plots", action="store_true", help="draw the pictures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     parser.add_argument("--cells", type=json.loads, help=argparse.SUPPRESS)
@@ -424,8 +424,8 @@ def main() -> None:
         sampling_plots.draw(by_budget, PICTURES)
     if options.readme:
         front = store.summaries(FRONT_TARGETS, FRONT_METHODS, lambda _: FRONT_SEEDS, FRONT_BUDGET, old=True)
-        for page in (HERE.parent / "README.md", HERE.parent / "docs" / "choose.md"):
-            write_between(page, "sampling-short", f"{methods_table(front)}\n\n{overheads(front)}")
+        for page in ("README.md", "docs/choose.md", "docs/paper.md"):
+            write_between(HERE.parent / page, "sampling-short", f"{methods_table(front)}\n\n{overheads(front)}")
     sys.exit(bool(failures))
 
 

@@ -65,7 +65,7 @@ class Workers:
 
     @contextmanager
     def open(self, model) -> Iterator[Workers]:
-        """See :class:`kmc.run.executors.task.Executor`."""
+        """See :class:`kmc.run.executors.Executor`."""
         self._model, self._left = model, time.process_time()
         yield self
 

@@ -25,7 +25,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "paper.md"]  # the paper has the form of a journal
 
 ELSEWHERE = "alanine_dipeptide|bilby_problem|cobaya_problem|pypesto_problem"  # need packages beyond the extra `docs`
 sphinx_gallery_conf = {

@@ -5,7 +5,7 @@
 >>> kmc.summary(idata)  # doctest: +SKIP
 
 - A run: ``sample``, ``iterate`` and ``AskTell``; ``load`` and ``extend`` for runs on disk;
-  ``Progress``, ``ProcessExecutor`` and ``DaskExecutor``.
+  ``Progress``, ``ProcessExecutor``, ``MapExecutor`` and ``DaskExecutor``.
 - The target: ``Model``, with parameters such as ``Real``, ``Positive`` and ``Simplex``, or priors such as ``Normal``
   and ``Gamma``; ``from_residual``, ``from_pymc``, ``from_stan``; ``find_start``, ``record``.
 - Samplers: ``KernelHMC`` is the default; without a surrogate, ``AdaptiveMetropolis`` and ``RandomWalkMetropolis``;

@@ -41,6 +41,7 @@ from kmc.readout.predictive import predictive as predictive
 from kmc.readout.resample import resample as resample
 from kmc.reports.report import report as report
 from kmc.run.executors import DaskExecutor as DaskExecutor
+from kmc.run.executors import MapExecutor as MapExecutor
 from kmc.run.executors import ProcessExecutor as ProcessExecutor
 from kmc.run.find_start import find_start as find_start
 from kmc.run.iterate import iterate as iterate

@@ -19,7 +19,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 EXAMPLES = DOCS.parent / "examples"
 GALLERY = {"gallery/index", *(f"gallery/{path.stem}" for path in EXAMPLES.glob("*.py"))}  # pages that the build makes
 PAGES = {str(path.relative_to(DOCS)): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
-PAGES = {name: text for name, text in PAGES.items() if not name.startswith("_build")}
+PAGES = {name: text for name, text in PAGES.items() if not name.startswith("_build") and name != "paper.md"}
 PUBLIC = ["kmc", *(f"kmc.{name}" for name in kmc.__all__ if inspect.ismodule(getattr(kmc, name)))]
 DIRECTIVE = re.compile(r"^\.\. auto(?:class|function|exception|data):: ([\w.]+)", re.MULTILINE)
 OPTIONS = re.compile(r"\A(?:---\n(.*?)\n---\n)?", re.DOTALL)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgWarning
 
 from kmc.surrogate.covariance import (
     Coordinates,
@@ -19,7 +17,6 @@ from kmc.surrogate.covariance import (
 from kmc.surrogate.density import DENSITY, DEPTH, by_depth, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, mean_values, polynomial_at
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
-from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
 from kmc.surrogates.in_coordinates import InCoordinates
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.transport import IDENTITY, Transport, find_transport
@@ -28,7 +25,9 @@ from kmc.surrogates.walls import Wall, learn_wall, walled
 from kmc.surrogates.whitening import Whitening
 
 REACH = 1.5
-"""Chains stay in the box of the points that count, so many times as large."""
+"""Chains of learning stay in the box of the points that are not deep, so many times as large, and the density falls
+outside their ball, so many times as large.
+"""
 
 SEARCHED = 250
 """Most points of a search for hyperparameters, half of them the highest and the others of all depths: without deep
@@ -44,19 +43,19 @@ _WITHOUT = 10.0  # nats below the lowest value: points without density where no 
 
 
 class Box(NamedTuple):
-    """The region that chains do not leave, in transported coordinates."""
+    """A region in transported coordinates."""
 
     lower: np.ndarray  # (d,)
     upper: np.ndarray  # (d,)
 
+    def enlarged(self) -> Box:
+        """Return the box around the same center, ``REACH`` times as large."""
+        center, half = (self.lower + self.upper) / 2, REACH * (self.upper - self.lower) / 2 + 1e-12
+        return Box(center - half, center + half)
+
     def contains(self, u: np.ndarray) -> np.ndarray:
         """Return whether the rows of u (n, d) are inside, (n,)."""
         return np.all((u >= self.lower) & (u <= self.upper), axis=1)
-
-    def enlarged(self, factor: float) -> Box:
-        """Return the box around the same center, so many times as large."""
-        center, half = (self.lower + self.upper) / 2, factor * (self.upper - self.lower) / 2
-        return Box(center - half, center + half)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +73,7 @@ class Process(InCoordinates):
     mean: Mean  # of the regression, without spurious mass
     highest: float  # value of the density of u
     temperature: float  # 1 as soon as enough values count
-    box: Box
+    box: Box  # of the points that are not deep
     wall: Wall | None
     counting: np.ndarray  # (n,), which values count
 
@@ -120,10 +119,11 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     if not np.allclose(coordinates.metric, plain.metric):
         fits.append(_fit(seen, last.transport, plain, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
-    transport = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
-    if transport is not last.transport:
-        scaled = scaled_coordinates(transport(seen.draws))
-        fits.append(_fit(seen, transport, scaled, STARTS, rng, counting=counting))
+    found = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
+    for transport in (found, IDENTITY) if found is not IDENTITY else (found,):
+        if transport is not last.transport:
+            white = whitened_coordinates(transport(seen.draws))
+            fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
     return min(fits, key=lambda found: found.regression.negative_log_likelihood)
 
 
@@ -140,47 +140,6 @@ def fit_widely(seen: Seen, rng: np.random.Generator) -> Process:
     scaled = scaled_coordinates(best)
     fits = [first, _fit(seen, IDENTITY, scaled, STARTS, rng, counted=counted, counting=first.counting)]
     return min(fits, key=lambda found: found.regression.negative_log_likelihood)
-
-
-def fit_shapes(seen: Seen, last: Surrogate | None, rng: np.random.Generator, *, noisy: bool) -> Surrogate | None:
-    """Fit polynomials, kernel sections and few terms in coordinates without funnels and heavy tails.
-
-    The last fit if there are too few values.
-    """
-    finite = np.isfinite(seen.values)
-    transport = IDENTITY if last is None else last.transport
-    x, values = seen.points[finite], seen.values[finite]
-    noise_sd = 0.0 if last is None else last.noise_sd
-    try:
-        new = find_transport(x, values, seen.draws, current=transport, noise_sd=noise_sd, noisy=noisy)
-        transports = [transport] if new is transport else [transport, new]
-        with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates
-            warnings.simplefilter("ignore", LinAlgWarning)
-            fits = [
-                fit_surrogate(
-                    seen.points,
-                    seen.values,
-                    seen.draws,
-                    rng=rng,
-                    options=FitOptions(),
-                    previous=last,
-                    noisy=noisy,
-                    transport=one,
-                )
-                for one in transports
-            ]
-    except np.linalg.LinAlgError:
-        return last
-    found = min(fits, key=lambda fit: fit.loo_sd)
-    state = found.jit_state
-    if isinstance(state, WalledState):
-        return replace(found, jit_state=state._replace(smooth=_further(state.smooth)))
-    return replace(found, jit_state=_further(state))
-
-
-def _further(state: SurrogateJitState) -> SurrogateJitState:
-    """Return the state with a bound that begins further out: points in the tails are few."""
-    return state._replace(reach=REACH * state.reach)
 
 
 def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Process:
@@ -237,13 +196,25 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         counts = counts | high
     regression = replace(regression, negative_log_likelihood=likelihood)
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
-    state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling)
+    near = _near(u, known)
+    radius = float(np.linalg.norm(coordinates.map(near), axis=1).max())
+    state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling, REACH * radius)
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
     state = walled(state, wall, whitening)
-    box = _box(u, known)
     counting = np.zeros(len(rows), bool)
     counting[rows] = counts
-    return Process(transport, whitening, state, regression, mean, highest, temperature, box, wall, counting)
+    return Process(
+        transport,
+        whitening,
+        state,
+        regression,
+        mean,
+        highest,
+        temperature,
+        Box(near.min(axis=0), near.max(axis=0)),
+        wall,
+        counting,
+    )
 
 
 def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
@@ -296,8 +267,11 @@ def _representative(values):
     return order[np.append(np.arange(half), others)]
 
 
-def _jit_state(mean, metric, highest, ceiling):
-    """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value."""
+def _jit_state(mean, metric, highest, ceiling, reach):
+    """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value.
+
+    Beyond ``reach``, the bound falls as the prior mean does.
+    """
     linear = mean.linear[:, 0]
     precision = -2.0 * mean.quadratic[:, :, 0]
     location = np.linalg.solve(precision, linear)
@@ -311,24 +285,24 @@ def _jit_state(mean, metric, highest, ceiling):
         metric=np.ascontiguousarray(metric.T),
         shift=np.zeros(len(location)),
         centers=np.ascontiguousarray(mean.centers.T),
-        coefficients=np.ascontiguousarray(mean.weights[:, 0]),
-        rate=0.5 / mean.length**2,
+        coefficients=mean.matern * mean.weights[:, 0],
+        rate=5.0 / mean.length**2,
+        matern=True,
+        both=mean.quartic / mean.matern,
+        spread=mean.spread,
         ceiling=float(highest + ceiling),
-        reach=1e300,
+        reach=reach,
+        fall=0.5 * PRIOR,
     )
 
 
 def _shifted(theta, shift):
     """Return hyperparameters in units of another temperature."""
-    return theta._replace(quadratic=theta.quadratic + shift, gaussian=theta.gaussian + shift, noise=theta.noise + shift)
+    return Hyperparameters(*(value if name == "length" else value + shift for name, value in theta._asdict().items()))
 
 
-def _box(u, known):
-    """Return the box of the points that count, or of the best ones, enlarged."""
+def _near(u, known):
+    """Return the points that are not deep, or the best ones: what lies between them is known."""
     dim = u.shape[1]
-    full = DEPTH.base + DEPTH.slope * dim
-    near = u[known > -2.0 * full]
-    if len(near) < 2 * dim:
-        near = u[np.argsort(-known, kind="stable")[: 2 * dim]]
-    low, high = near.min(axis=0), near.max(axis=0)
-    return Box(low - 1e-12, high + 1e-12).enlarged(REACH)
+    near = u[known > -2.0 * (DEPTH.base + DEPTH.slope * dim)]
+    return near if len(near) >= 2 * dim else u[np.argsort(-known, kind="stable")[: 2 * dim]]

@@ -1,11 +1,10 @@
 """Learn a posterior by rounds: fit, sample the surrogate, choose a batch, evaluate, compare with
 the prediction.
 
-The evaluations so far are regressed by a Gaussian process, which knows how uncertain it is, and by
-:func:`kmc.surrogates.fit_surrogate`, which tries more shapes. Chains sample at several powers the
-one that has predicted the last batches better, and their draws are the candidates of the next
-evaluations: those that are uncertain although their density is not small. Learning ends when the
-predictions are good or the budget is used.
+The evaluations so far are regressed by a Gaussian process, which knows how uncertain it is. Chains
+sample it at several powers, and their draws are the candidates of the next evaluations: those that
+are uncertain although their density is not small. Learning ends when the predictions are good or
+the budget is used.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from scipy.spatial import cKDTree
 
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import candidates, choose
-from kmc.kernel_hmc.climb import climb
-from kmc.kernel_hmc.fitting import Process, Seen, condition_again, first_fit, fit_again, fit_shapes
+from kmc.kernel_hmc.climb import LOST, RADII, climb
+from kmc.kernel_hmc.fitting import Process, Seen, condition_again, first_fit, fit_again
 from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
 from kmc.kernel_hmc.surrogate_chains import Chains, sample, tuned
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogate.regression import STARTS
-from kmc.surrogates import Surrogate
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,10 @@ class Settings:
     """
     growth: float = 0.05
     """Size of a batch as a share of the evaluations so far, at least half of the dimension."""
+    lost: float = 0.01
+    """Share of the blocks that may be lost at the edge of the box when learning ends."""
     refit: float = 0.15
     """Growth of the number of evaluations after which hyperparameters are searched for again."""
-    precision: float = 0.1
-    """Nats: smaller errors are as good."""
-    surprise: float = 0.3
-    """Error in nats of the last batch after which shapes are fitted again at once."""
 
 
 SETTINGS = Settings()
@@ -71,19 +67,15 @@ class Learning:
     rng : Generator
     least : int
         Smallest size of a batch.
-    noisy : bool
-        Whether values are estimates.
 
     Attributes
     ----------
     process : Process
-        The last fit of the Gaussian process, of all values before the last batch.
-    surrogate : Process or Surrogate
-        What the chains sample.
+        The last fit, of all values before the last batch: what the chains sample.
     n_fits : int
         Fits made.
     draws : ndarray, shape (m, d)
-        Draws of the surrogate at power 1: of the posterior, if the process's temperature is 1.
+        Draws of the process at power 1: of the posterior, if its temperature is 1.
 
     Raises
     ------
@@ -98,7 +90,6 @@ class Learning:
         *,
         rng: np.random.Generator,
         least: int = 2,
-        noisy: bool = False,
         settings: Settings = SETTINGS,
     ):
         if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():
@@ -107,64 +98,45 @@ class Learning:
             )
         self.points, self.values = points.copy(), values.copy()
         self._rng, self._least, self._settings = rng, least, settings
-        self._noisy = noisy
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
-        self._forecasts: tuple[np.ndarray, ...] = ()
-        self._sds = np.empty(0)
+        self._forecast = self._sds = np.empty(0)
         self._typical, self._doubt = 0.0, MOST
         self.n_fits = self._searches = 0
         self._due = 0.0
         self.process: Process
-        self.surrogate: Process | Surrogate
-        self._shapes: Surrogate | None = None
-        self._by_shapes = False  # whether these are the surrogate
-        self._climbing, self._searched = True, False
+        self._cubes, self._searched = len(RADII), False
+        self._step = points[:0]
         self.modes: Modes | None = None
-        self._records: tuple[list[Prediction], list[Prediction]] = ([], [])
+        self._record: list[Prediction] = []
         self.draws = self.points
 
     @property
     def error(self) -> float:
-        """The surrogate's error at its draws in nats: the process's standard deviation there, as calibrated by the
-        last batches.
+        """The error of the process at its draws in nats: its standard deviation there, as calibrated by the last
+        batches; infinite as long as there are too few.
         """
-        return self._error(int(self._by_shapes))
+        ratio = self._calibration(10 + self.points.shape[1])
+        return min(ratio * self._doubt, MOST) if np.isfinite(ratio) else np.inf
 
-    def _error(self, which, least=None):
-        found = self._ratio(which, least)
-        return min(found * self._doubt, MOST) if np.isfinite(found) else np.inf
-
-    def _ratio(self, which, least=None):
-        return calibration(self._records[which], 10 + self.points.shape[1] if least is None else least)
-
-    def _calibrated(self, which):
-        """Return the ratio of errors to standard deviations, 1 as long as it is not known."""
-        ratio = self._ratio(which)
-        return ratio if np.isfinite(ratio) else 1.0
-
-    @property
-    def _surprised(self) -> bool:
-        """Whether the last batch was predicted badly."""
-        record = self._records[int(self._by_shapes)][-1]
-        errors = np.clip(record.value - record.mean, -MOST, MOST)
-        return bool(record.weight @ errors**2 > record.weight.sum() * self._settings.surprise**2)
+    def _calibration(self, least):
+        return calibration(self._record, least)
 
     def is_done(self, left: int) -> bool:
         """Return whether learning should end, with so many evaluations left for it and for draws.
 
-        Both kinds of fits must have been tested.
+        It goes on as long as chains would leave the box of learning.
         """
-        tested = self._shapes is None or np.isfinite(self._error(1))
-        known = bool(self.n_fits) and tested and self.process.temperature == 1.0
-        return known and is_learned(self.error, len(self.values), left)
+        if self._chains is None or self.process.temperature > 1.0 or self._chains.lost > self._settings.lost:
+            return False
+        return is_learned(self.error, len(self.values), left)
 
     def propose(self, most: int) -> np.ndarray:
         """Return the next batch (b, d) of at most so many points, the same until it is told."""
         if self._batch is None:
             self.fit()
             self._batch = self._chosen(most)
-            self._forecasts = tuple(self._heights(fit, self._batch) for fit in self._fits())
+            self._forecast = self._heights(self._batch)
             self._sds = self._deviations(self._batch)
         return self._batch
 
@@ -173,16 +145,19 @@ class Learning:
         assert self._batch is not None
         # The first is where the prediction is highest, so it is too high: no test of the others.
         known = values[1:]
-        for record, forecast in zip(self._records, self._forecasts):
-            height = np.fmax(forecast[1:], np.where(np.isfinite(known), known, -np.inf))
-            weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
-            record.append(Prediction(forecast[1:], known, self._sds[1:], weight))
+        height = np.fmax(self._forecast[1:], np.where(np.isfinite(known), known, -np.inf))
+        weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
+        self._record.append(Prediction(self._forecast[1:], known, self._sds[1:], weight))
+        if len(self._step):
+            self._cubes = (
+                min(self._cubes + 1, len(RADII)) if values[0] > self.values.max() else max(self._cubes - LOST, 0)
+            )
         self.points = np.vstack([self.points, self._batch])
         self.values = np.append(self.values, values)
         self._batch = None
 
     def fit(self, *, last: bool = False) -> None:
-        """Fit to all values, and sample the surrogate.
+        """Fit to all values, and sample the fit.
 
         Hyperparameters stay for a while, as they cost most; at the ``last`` fit, too, as no prediction
         would test others.
@@ -193,81 +168,58 @@ class Learning:
         if self._chains is None:
             self.process = first_fit(seen, rng)
         elif search:
-            start = STARTS[self._searches % len(STARTS)]
-            self.process = fit_again(seen, self.process, start, rng)
-            if self.process.temperature == 1.0:
-                self._shapes = fit_shapes(seen, self._shapes, rng, noisy=self._noisy)
+            self.process = fit_again(seen, self.process, STARTS[self._searches % len(STARTS)], rng)
         else:
             self.process = condition_again(seen, self.process, rng)
-            if self._by_shapes and (last or self._surprised):
-                self._shapes = fit_shapes(seen, self._shapes, rng, noisy=self._noisy)
         self.n_fits += 1
-        # Errors below the precision are equal; far from all values, shapes are the better guess.
-        process, shapes = (max(self._error(which), settings.precision) for which in (0, 1))
-        self._by_shapes = self._shapes is not None and np.isfinite(shapes) and shapes <= process
-        self.surrogate = self._shapes if self._by_shapes and self._shapes else self.process
         chains = self._restarted()
         if search:
             self._searches += 1
             self._due = len(self.values) * (1.0 + settings.refit)
-            chains = tuned(self.surrogate, chains, rng)
-        fits = self._fits()
-        self._ratios = [self._calibrated(which) for which in range(len(fits))]
-        if search:
+            chains = tuned(self.process, chains, rng)
             best = self.points[np.argsort(-self.values, kind="stable")[: len(self.values) // 4]]
             self.modes = find_modes(self.process, np.vstack([best, chains.positions]))
-        # Each fit is tested at draws of its own.
-        chains = replace(chains, fits=np.where(chains.powers == 1.0, np.arange(len(chains.powers)) % len(fits), 0))
+        ratio = self._calibration(10 + self.points.shape[1])
+        self._ratio = ratio if np.isfinite(ratio) else 1.0
         positions, self._chains = sample(
-            fits, self.process, chains, rng, blocks=settings.blocks, ratios=self._ratios, modes=self.modes
+            self.process, chains, rng, blocks=settings.blocks, ratio=self._ratio, modes=self.modes
         )
         self._positions = positions[settings.blocks // 3 :]
-        drawn = (chains.powers == 1.0) & (chains.fits == int(self._by_shapes))
-        self.draws = self._positions[:, drawn].reshape(-1, self.points.shape[1])
-        self._typical = float(np.median(self._heights(self.surrogate, self.draws)))
+        self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
+        self._typical = float(np.median(self._heights(self.draws)))
         self._doubt = float(np.sqrt(np.mean(np.minimum(self._deviations(self.draws[::8]), MOST) ** 2)))
 
-    def _fits(self):
-        return [self.process] if self._shapes is None else [self.process, self._shapes]
-
-    def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2, reach: float = 1.0) -> np.ndarray:
-        """Return draws (m, d) of the surrogate at power 1, after as many blocks of moves that are dropped.
-
-        Chains stay in the box of learning, ``reach`` times as large.
-        """
+    def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2) -> np.ndarray:
+        """Return draws (m, d) of the process at power 1, after as many blocks of moves that are dropped."""
         assert self._chains is not None
-        cold = np.where(self._chains.powers == 1.0, int(self._by_shapes), 0)
         positions, _ = sample(
-            self._fits(),
             self.process,
-            replace(self._chains, fits=cold),
+            self._chains,
             rng,
             blocks=2 * blocks,
             moves=moves,
-            reach=reach,
-            ratios=self._ratios,
+            ratio=self._ratio,
             modes=self.modes,
         )
         return positions[blocks:, self._chains.powers == 1.0].reshape(-1, self.points.shape[1])
 
     def passes(self, points: np.ndarray, values: np.ndarray, left: int) -> bool:
-        """Keep the values (k,) at points (k, d) drawn from the surrogate, and return whether learning should end,
+        """Keep the values (k,) at points (k, d) drawn from the process, and return whether learning should end,
         with so many evaluations left.
         """
-        errors = np.clip(values - self._heights(self.surrogate, points), -MOST, MOST)
+        errors = np.clip(values - self._heights(points), -MOST, MOST)
         self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
         return is_learned(float(np.sqrt(np.mean(errors**2))), len(self.values), left)
 
     def facts(self) -> dict[str, Any]:
         """Return facts of the surrogate for the results' attributes."""
-        facts = self._shapes.facts() if self._by_shapes and self._shapes else self.process.facts(self.draws)
-        return facts | {
-            "surrogate_loo_sd": self._error(int(self._by_shapes), least=1),
+        return self.process.facts(self.draws) | {
+            "surrogate_loo_sd": min(self._calibration(1) * self._doubt, MOST),
             "surrogate_n_values": len(self.values),
         }
 
-    def _heights(self, fit, points):
-        return fit.temperature * fit.log_density(points) if fit is self.process else fit.log_density(points)
+    def _heights(self, points):
+        return self.process.temperature * self.process.log_density(points)
 
     def _deviations(self, points):
         """Return the process's standard deviations at points (k, d) in nats, (k,), at least that of its noise."""
@@ -284,7 +236,8 @@ class Learning:
         new = self._is_new(pool, self.points)
         if new.any():
             pool, powers = pool[new], powers[new]
-        best = choose(self.process, pool, powers, size - typical, self._climbed())
+        self._step = self._climbed()
+        best = choose(self.process, pool, powers, size - typical, self._step)
         draws = self._positions[:, self._chains.powers == 1.0].reshape(-1, dim)
         draws = np.unique(draws, axis=0)
         draws = draws[self._is_new(draws, np.vstack([self.points, best]))]
@@ -292,12 +245,15 @@ class Learning:
         return np.vstack([best, draws[self._rng.choice(len(draws), typical, replace=False)]])
 
     def _climbed(self):
-        """Return a step of the climb (1, d), or none (0, d): after one that is not worth it, at searches only."""
-        if not (self._climbing or self._searched):
+        """Return a step of the climb (1, d), or none (0, d): if the last ones were in vain, at searches only."""
+        if self._searched:
+            self._cubes = max(self._cubes, LOST)
+        if not self._cubes:
             return self.points[:0]
-        step = climb(Seen(self.points, self.values, self.draws), self._rng)
+        step = climb(Seen(self.points, self.values, self.draws), self._rng, self._cubes)
         step = step[self._is_new(step, self.points)] if len(step) else step
-        self._climbing = len(step) > 0
+        if not len(step):
+            self._cubes = 0
         return step
 
     def _is_new(self, points, known):
@@ -312,9 +268,7 @@ class Learning:
         best = np.argsort(-self.values, kind="stable")[: max(5, len(self.values) // 4)]
         if last is None:
             powers = np.repeat(settings.powers, settings.chains)
-            return Chains(
-                self.points[rng.choice(best, len(powers))], powers, np.zeros_like(powers, int), self.points, _MOVES
-            )
+            return Chains(self.points[rng.choice(best, len(powers))], powers, self.points, _MOVES)
         again = rng.random(len(last.positions)) < settings.restarted
         positions = last.positions.copy()
         positions[again] = self.points[rng.choice(best, int(again.sum()))]

@@ -17,7 +17,7 @@ from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import Move, propose_one_of
-from kmc.mcmc.proposal_mixture import SURROGATE_MOVES, ProposalMixture, distinct
+from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size
@@ -26,7 +26,6 @@ from kmc.surrogates import Density
 
 _JUMP = MOVES.index("mode-jump")
 _UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
-_FURTHER = 2.0  # factor on the box of learning in the main phase
 _ARCHIVED, _REACHING = 40, 15  # blocks of the chains at power 1, short and long: for trials, and for the archive
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
 _TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
@@ -151,7 +150,7 @@ class KernelHMCState:
         if self._learning is None:
             points = np.vstack([self._first[0], self._asked])
             values = np.append(self._first[1], values)
-            self._learning = Learning(points, values, rng=self._rng, least=self.setup.chains, noisy=self.setup.noisy)
+            self._learning = Learning(points, values, rng=self._rng, least=self.setup.chains)
         else:
             self._learning.tell(values)
         left = self._last - self._n_own
@@ -165,14 +164,14 @@ class KernelHMCState:
         options, learning, rng = self.options, self._learning, self._rng
         assert learning is not None
         learning.fit(last=True)
-        surrogate = learning.surrogate
+        surrogate = learning.process
         archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
         z = surrogate.coordinates(archive)
         trials = Trials(surrogate.jit_state, z[:_TRIALS], z)
         inner = options.inner._replace(step_size=choose_step_size(trials, options.inner, rng))
         longest = choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
         # The chains of learning move little at a time: further draws reach the ends of ridges.
-        further = learning.sample(_REACHING, rng, moves=longest // 2, reach=_FURTHER)
+        further = learning.sample(_REACHING, rng, moves=longest // 2)
         archive = distinct(further, options.max_archive, rng)
         z = surrogate.coordinates(archive)
         self.mixture = ProposalMixture(
@@ -225,20 +224,7 @@ class KernelHMCState:
             if not np.isfinite(log_ratio[0]):
                 return Proposal(x, 0.0, _JUMP, moved=False)
             return Proposal(position[0], float(log_ratio[0]), _JUMP)
-        proposal = self.mixture.propose(rng, x, COLD)
-        if proposal.move in SURROGATE_MOVES and proposal.moved and self._leaves_box(x, proposal.position):
-            # Only archive moves leave the box, or return to it: on each side the chain is reversible.
-            return Proposal(x, 0.0, proposal.move, moved=False, n_steps=proposal.n_steps, step_size=proposal.step_size)
-        return proposal
-
-    def _leaves_box(self, x, position):
-        """Return whether a proposal crosses the border of what a process knows; other surrogates have bounds."""
-        assert self._learning is not None
-        if self._learning.surrogate is not self._learning.process:
-            return False
-        process = self._learning.process
-        before, after = process.box.enlarged(_FURTHER).contains(process.transport(np.stack([x, position])))
-        return before != after
+        return self.mixture.propose(rng, x, COLD)
 
     def _finish_sweep(self, stats):
         assert self.walkers is not None

@@ -95,10 +95,10 @@ def sample(
         Where the log-density is evaluated. None: in this process, one point after the other. An int: in that many
         processes, see :class:`kmc.ProcessExecutor`. A ``dask.distributed.Client``: on its workers, see
         :class:`kmc.DaskExecutor`. Anything else with a method ``map(function, iterable)``: a ``concurrent.futures``
-        executor, a ``multiprocessing.Pool``, an MPI pool; or an object with a method ``open(model)``, see
-        :class:`kmc.run.executors.Executor`. The same seed gives the same draws, whatever the executor and its number of
-        workers. The rows of a vectorized model are divided among them, so its values must not depend on which rows are
-        evaluated together.
+        executor, a ``multiprocessing.Pool``, an MPI pool, see :class:`kmc.MapExecutor`. Or an object with a method
+        ``open(model)``, see :class:`kmc.run.executors.Executor`. The same seed gives the same draws, whatever the
+        executor and its number of workers. The rows of a vectorized model are divided among them, so its values must
+        not depend on which rows are evaluated together.
     store : path, optional
         A Zarr store that is written while sampling: evaluations, draws and the sampler's state.
         Or a backend of your own: an object whose ``recorder(request)`` returns a

@@ -1,10 +1,11 @@
-r"""Prior covariances of values and gradients: a quadratic polynomial and a Gaussian kernel.
+r"""Prior covariances of values and gradients: a quadratic polynomial, one of degree four and a Matérn kernel.
 
-In coordinates z, and with u = zM in the metric of the Gaussian kernel,
+In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ)/d is m², and with r = √5 |u - u'|/l,
 
-.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + b^2 \exp(-|u - u'|^2 / (2 l^2)).
+.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + u \cdot u' / 3m^2)^4 + b^2 (1 + r + r^2/3) e^{-r}
 
-The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. Derivatives of a
+The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for
+bent ridges, polynomials of degree four in a few directions: those that the metric stretches. Derivatives of a
 Gaussian process are Gaussian, with covariances that are derivatives of the kernel (Rasmussen and
 Williams 2006, section 9.4).
 """
@@ -21,12 +22,12 @@ from scipy import linalg
 from kmc.kernels.metric import squared_distances
 
 SHRINK = 3.0
-"""Divisor of z·z' in the quadratic kernel: typical draws of a posterior have |z|² of some units."""
+"""Divisor of z·z' in the polynomial kernels: typical draws of a posterior have |z|² of some units."""
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """The affine map z = (x - center) W, and the metric M of the Gaussian kernel."""
+    """The affine map z = (x - center) W, and the metric M."""
 
     center: np.ndarray  # (d,)
     whitening: np.ndarray  # (d, d), W
@@ -66,7 +67,8 @@ class Hyperparameters(NamedTuple):
     """Natural logarithms, in the units of y and of z."""
 
     quadratic: float  # a
-    gaussian: float  # b
+    quartic: float  # c
+    matern: float  # b
     length: float  # l
     noise: float  # s
 
@@ -83,8 +85,13 @@ class Places(NamedTuple):
 
     @property
     def u(self) -> np.ndarray:
-        """The points in the metric of the Gaussian kernel."""
+        """The points in the metric."""
         return self.z @ self.metric
+
+    @property
+    def spread(self) -> float:
+        """Divisor of u·u' in the quartic kernel, 3 m²."""
+        return SHRINK * float(np.mean(np.sum(self.metric**2, axis=0)))
 
     @property
     def size(self) -> int:
@@ -124,11 +131,30 @@ def quadratic_covariance(a: Places, b: Places) -> np.ndarray:
     return _joined(values, right, left, both)
 
 
-def gaussian_covariance(a: Places, b: Places, length: float, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the covariances by exp(-s/2), s = |u - u'|²/l², and their derivatives in log l.
+def quartic_covariance(a: Places, b: Places) -> np.ndarray:
+    """Return the covariances by t⁴, t = 1 + u·u'/s, shape (a.size, b.size).
 
-    With q = (u - u')Mᵀ/l², the gradient in z' is kq, that in z is -kq, and the mixed one is
-    k(MMᵀ/l² - qqᵀ).
+    ∂t⁴/∂z'_j = 4 t³ (Mu)_j/s and ∂²t⁴/∂z_i∂z'_j = 12 t² (Mu')_i (Mu)_j/s² + 4 t³ (MMᵀ)_ij/s.
+    """
+    s = a.spread
+    t = 1.0 + a.u @ b.u.T / s
+    n, m = a.values, b.values
+    values = t[:n, :m] ** 4
+    if n == len(a.z) and m == len(b.z):
+        return values
+    of_a, of_b = a.u @ a.metric.T / s, b.u @ b.metric.T / s
+    right = 4.0 * t[:n, m:, None] ** 3 * of_a[:n, None, :]
+    left = 4.0 * t[n:, :m, None] ** 3 * of_b[None, :m, :]
+    both = 12.0 * t[n:, m:, None, None] ** 2 * of_b[None, m:, :, None] * of_a[n:, None, None, :]
+    both = both + 4.0 * t[n:, m:, None, None] ** 3 * (a.metric @ a.metric.T / s)
+    return _joined(values, right, left, both)
+
+
+def matern_covariance(a: Places, b: Places, length: float, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the covariances by k = (1 + r + r²/3) exp(-r), r = √5 |u - u'|/l, and their derivatives in log l.
+
+    With q = (u - u')Mᵀ/l², f = 5 (1 + r) exp(-r)/3 and g = 25 exp(-r)/3, the gradient in z' is fq,
+    that in z is -fq, and the mixed one is f MMᵀ/l² - g qqᵀ.
 
     Parameters
     ----------
@@ -139,41 +165,45 @@ def gaussian_covariance(a: Places, b: Places, length: float, distances: np.ndarr
         As returned by :func:`distances_between`.
     """
     n, m = a.values, b.values
-    s = distances / length**2
-    k = np.exp(-0.5 * s)
-    values, by_length = k[:n, :m], (k * s)[:n, :m]
+    r = np.sqrt(5.0 * distances) / length
+    decay = np.exp(-r)
+    values = ((1.0 + r + r**2 / 3.0) * decay)[:n, :m]
+    by_length = (r**2 * (1.0 + r) / 3.0 * decay)[:n, :m]
     if n == len(a.z) and m == len(b.z):
         return values, by_length
+    f, g = 5.0 / 3.0 * (1.0 + r) * decay, 25.0 / 3.0 * decay
+    f_by_length, g_by_length = 5.0 / 3.0 * r**2 * decay - 2.0 * f, (r - 4.0) * g
     q = (a.u[:, None, :] - b.u[None, :, :]) @ a.metric.T / length**2
-    kq = k[:, :, None] * q
-    kq_by_length = kq * (s - 2.0)[:, :, None]
     # Rows of one axis of a's points and columns of one of b's: i belongs to a and j to b.
     inverse = a.metric @ a.metric.T / length**2
-    plain = k[n:, m:, None, None] * inverse
-    outer = k[n:, m:, None, None] * q[n:, m:, :, None] * q[n:, m:, None, :]
-    far = s[n:, m:, None, None]
-    covariance = _joined(values, kq[:n, m:], -kq[n:, :m], plain - outer)
-    derivative = _joined(
-        by_length,
-        kq_by_length[:n, m:],
-        -kq_by_length[n:, :m],
-        plain * (far - 2.0) - outer * (far - 4.0),
-    )
-    return covariance, derivative
+    outer = q[n:, m:, :, None] * q[n:, m:, None, :]
+
+    def joined(values, f, g):
+        fq = f[:, :, None] * q
+        mixed = f[n:, m:, None, None] * inverse - g[n:, m:, None, None] * outer
+        return _joined(values, fq[:n, m:], -fq[n:, :m], mixed)
+
+    return joined(values, f, g), joined(by_length, f_by_length, g_by_length)
 
 
 def covariance(theta: Hyperparameters, a: Places, b: Places) -> np.ndarray:
     """Return the prior covariances, shape (a.size, b.size)."""
-    gaussian, _ = gaussian_covariance(a, b, np.exp(theta.length), distances_between(a, b))
-    quadratic = quadratic_covariance(a, b)
-    return np.exp(2.0 * theta.quadratic) * quadratic + np.exp(2.0 * theta.gaussian) * gaussian
+    matern, _ = matern_covariance(a, b, np.exp(theta.length), distances_between(a, b))
+    return (
+        np.exp(2.0 * theta.quadratic) * quadratic_covariance(a, b)
+        + np.exp(2.0 * theta.quartic) * quartic_covariance(a, b)
+        + np.exp(2.0 * theta.matern) * matern
+    )
 
 
 def variances(theta: Hyperparameters, a: Places) -> np.ndarray:
     """Return the diagonal of :func:`covariance` of places with themselves."""
-    gaussian, _ = gaussian_variances(a, np.exp(theta.length))
-    quadratic = quadratic_variances(a)
-    return np.exp(2.0 * theta.quadratic) * quadratic + np.exp(2.0 * theta.gaussian) * gaussian
+    matern, _ = matern_variances(a, np.exp(theta.length))
+    return (
+        np.exp(2.0 * theta.quadratic) * quadratic_variances(a)
+        + np.exp(2.0 * theta.quartic) * quartic_variances(a)
+        + np.exp(2.0 * theta.matern) * matern
+    )
 
 
 def quadratic_variances(a: Places) -> np.ndarray:
@@ -185,9 +215,18 @@ def quadratic_variances(a: Places) -> np.ndarray:
     return np.concatenate([(1.0 + norms[:n] / SHRINK) ** 2, slopes.ravel()])
 
 
-def gaussian_variances(a: Places, length: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the diagonals of :func:`gaussian_covariance` of places with themselves."""
-    inverse = np.einsum("ij,ij->i", a.metric, a.metric) / length**2
+def quartic_variances(a: Places) -> np.ndarray:
+    """Return the diagonal of :func:`quartic_covariance` of places with themselves."""
+    n, s = a.values, a.spread
+    t = 1.0 + np.einsum("ij,ij->i", a.u, a.u) / s
+    along = a.u[n:] @ a.metric.T / s
+    slopes = 12.0 * t[n:, None] ** 2 * along**2 + 4.0 * t[n:, None] ** 3 * np.sum(a.metric**2, axis=1) / s
+    return np.concatenate([t[:n] ** 4, slopes.ravel()])
+
+
+def matern_variances(a: Places, length: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the diagonals of :func:`matern_covariance` of places with themselves."""
+    inverse = 5.0 / 3.0 * np.einsum("ij,ij->i", a.metric, a.metric) / length**2
     slopes = np.tile(inverse, len(a.z) - a.values)
     zeros = np.zeros(a.values)
     return np.append(np.ones(a.values), slopes), np.append(zeros, -2.0 * slopes)

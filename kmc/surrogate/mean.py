@@ -1,4 +1,4 @@
-"""Posterior means: a polynomial of degree two and Gaussian bumps, with gradients."""
+"""Posterior means: a polynomial of degree two and sums of kernels around points, with gradients."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from kmc.surrogate.covariance import Coordinates, Places, gradients_at, values_a
 
 
 class Mean(NamedTuple):
-    """A posterior mean: constant + b·z + z'Qz + Σ_j w_j k_j(u) + Σ_j (v_j·(u - u_j)) k_j(u).
+    """A posterior mean: constant + b·z + z'Qz + Σ_j w_j k(u, u_j) + Σ_j v_j·∂k(u, u_j)/∂u_j.
 
-    k_j is the Gaussian kernel around u_j, of unit height. The last axis of each array is the
-    output.
+    k is the sum of the Matérn and the quartic kernel. The last axis of each array is the output.
     """
 
     constant: np.ndarray  # (outputs,)
@@ -25,6 +24,9 @@ class Mean(NamedTuple):
     slope_centers: np.ndarray  # (k, d), u_j of the slopes
     slopes: np.ndarray  # (k, d, outputs)
     length: float
+    matern: float  # b²
+    quartic: float  # c²
+    spread: float  # 3 m²
 
 
 def mean_values(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarray:
@@ -57,24 +59,43 @@ def polynomial_at(places: Places, linear: np.ndarray, quadratic: np.ndarray) -> 
 
 
 def _bumps(mean, u):
-    """Return the sum of the bumps and its gradients along u, shapes (n, outputs) and (n, d,
+    """Return the sum of the kernels and its gradients along u, shapes (n, outputs) and (n, d,
     outputs).
     """
-    k = _heights(mean, u, mean.centers)
+    k, f, _ = _radial(mean, u, mean.centers)
     values = k @ mean.weights
-    toward = np.einsum("nm,mr,mi->nir", k, mean.weights, mean.centers, optimize=True)
-    gradients = (toward - u[:, :, None] * values[:, None, :]) / mean.length**2
+    toward = np.einsum("nm,mr,mi->nir", f, mean.weights, mean.centers, optimize=True)
+    gradients = toward - u[:, :, None] * (f @ mean.weights)[:, None, :]
+    t = 1.0 + u @ mean.centers.T / mean.spread
+    values = values + mean.quartic * t**4 @ mean.weights
+    gradients += np.einsum(
+        "nm,mr,mi->nir", 4.0 * mean.quartic / mean.spread * t**3, mean.weights, mean.centers, optimize=True
+    )
     if len(mean.slope_centers) == 0:
         return values, gradients
 
-    # The bumps of gradients: k (v·r) with the gradient k (v - (v·r) r / l²), r = u - u_j.
-    k = _heights(mean, u, mean.slope_centers)
+    # Derivatives of the kernels: f (v·r) with the gradient f v - g (v·r) r, r = u - u_j ...
+    _, f, g = _radial(mean, u, mean.slope_centers)
     r = u[:, None, :] - mean.slope_centers[None, :, :]
-    rising = k[:, :, None] * np.einsum("nmi,mir->nmr", r, mean.slopes)
-    gradients += np.einsum("nm,mir->nir", k, mean.slopes)
-    gradients -= np.einsum("nmr,nmi->nir", rising, r) / mean.length**2
+    along_r = np.einsum("nmi,mir->nmr", r, mean.slopes)
+    rising = f[:, :, None] * along_r
+    gradients += np.einsum("nm,mir->nir", f, mean.slopes)
+    gradients -= np.einsum("nm,nmr,nmi->nir", g, along_r, r)
+    # ... and 4 t³ (v·u)/s with the gradient 4 t³ v/s + 12 t² (v·u) u_j/s².
+    t = 1.0 + u @ mean.slope_centers.T / mean.spread
+    along = mean.quartic / mean.spread * np.einsum("ni,mir->nmr", u, mean.slopes)
+    gradients += 4.0 * mean.quartic / mean.spread * np.einsum("nm,mir->nir", t**3, mean.slopes)
+    gradients += 12.0 / mean.spread * np.einsum("nm,nmr,mi->nir", t**2, along, mean.slope_centers)
+    rising = rising + 4.0 * t[:, :, None] ** 3 * along
     return values + rising.sum(axis=1), gradients
 
 
-def _heights(mean, u, centers):
-    return np.exp(-0.5 * squared_distances(u, centers) / mean.length**2)
+def _radial(mean, u, centers):
+    """Return b² times the Matérn kernel k, f and g.
+
+    The gradient of k along u is -f (u - u_j), and that of f is -g (u - u_j).
+    """
+    r = np.sqrt(5.0 * squared_distances(u, centers)) / mean.length
+    decay = mean.matern * np.exp(-r)
+    f = 5.0 / 3.0 / mean.length**2 * (1.0 + r) * decay
+    return (1.0 + r + r**2 / 3.0) * decay, f, 25.0 / 3.0 / mean.length**4 * decay

@@ -1,6 +1,6 @@
 r"""Gaussian-process regression of low rank, for many values.
 
-The quadratic kernel is exact, by its (d + 1)(d + 2)/2 features. The Gaussian kernel E is replaced
+The quadratic kernel is exact, by its (d + 1)(d + 2)/2 features. The sum E of the two others is replaced
 by Q = C G⁻¹ Cᵀ, with C between places and landmarks and G among the landmarks, which pivoted
 Cholesky chooses (:func:`kmc.landmarks.pivots`). So K = ΦΦᵀ + N with few columns of Φ and a diagonal
 noise N, and
@@ -17,10 +17,12 @@ Titsias (2009), Variational learning of inducing variables in sparse Gaussian pr
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import linalg
 
-from kmc.kernels import Gaussian
+from kmc.kernels import Matern52
 from kmc.landmarks import pivots
 from kmc.surrogate.covariance import (
     SHRINK,
@@ -28,8 +30,10 @@ from kmc.surrogate.covariance import (
     Places,
     distances_between,
     factorized,
-    gaussian_covariance,
-    gaussian_variances,
+    matern_covariance,
+    matern_variances,
+    quartic_covariance,
+    quartic_variances,
     values_at,
 )
 from kmc.surrogate.mean import Mean, polynomial_at
@@ -49,11 +53,11 @@ class LowRank:
     ):
         self.places, self.targets, self.noise = places, targets, noise
         self.ones = (np.arange(places.size) < places.values).astype(float)
-        chosen = pivots(Gaussian(float(length)), places.u, landmarks)
+        chosen = pivots(Matern52(float(length)), places.u, landmarks)
         self.landmarks = values_at(places.z[chosen], places.metric)
         self.polynomials = quadratic_features(places)
-        self.distances = distances_between(places, self.landmarks)
-        self.inner_distances = distances_between(self.landmarks, self.landmarks)
+        self.cross = Pairs.of(places, self.landmarks)
+        self.inner = Pairs.of(self.landmarks, self.landmarks)
 
     def noise_variances(self, theta: Hyperparameters) -> np.ndarray:
         """Return s² + n²."""
@@ -74,9 +78,8 @@ class LowRank:
         value += 0.5 * outputs * (log_determinant + np.log(precision))
 
         # What the landmarks do not explain.
-        scale = np.exp(2.0 * theta.gaussian)
-        prior, prior_by_length = gaussian_variances(places, np.exp(theta.length))
-        left = scale * prior - np.einsum("ij,ij->i", at.bumps, at.bumps)
+        prior = section_variances(places, theta)
+        left = prior.values - np.einsum("ij,ij->i", at.bumps, at.bumps)
         value += 0.5 * outputs * np.sum(left / noise)
 
         # D, twice the derivative with respect to K, times the features.
@@ -90,14 +93,13 @@ class LowRank:
         by_column = np.einsum("ij,ij->j", half, slope_half)
 
         # Q = C B' with B = C G⁻¹, so dQ = dC B' + B dC' - B dG B'.
-        blend = linalg.solve_triangular(at.inner, at.bumps.T, lower=True, trans=1).T
-        slope_blend = linalg.solve_triangular(at.inner, slope_half[:, n_polynomials:].T, lower=True, trans=1).T
-        cross_by_length, inner_by_length = scale * at.cross_by_length, scale * at.inner_by_length
-        by_length = np.vdot(cross_by_length, slope_blend)
-        by_length -= 0.5 * np.vdot(inner_by_length, blend.T @ slope_blend)
-        explained_by_length = 2.0 * np.einsum("ij,ij->i", cross_by_length, blend)
-        explained_by_length -= np.einsum("ij,ij->i", blend @ inner_by_length, blend)
-        left_by_length = scale * prior_by_length - explained_by_length
+        blend = linalg.solve_triangular(at.root, at.bumps.T, lower=True, trans=1).T
+        slope_blend = linalg.solve_triangular(at.root, slope_half[:, n_polynomials:].T, lower=True, trans=1).T
+        by_sections = []
+        for cross, inner, of_prior in zip(at.cross.slopes, at.inner.slopes, prior.slopes, strict=True):
+            slope = np.vdot(cross, slope_blend) - 0.5 * np.vdot(inner, blend.T @ slope_blend)
+            explained = 2.0 * np.einsum("ij,ij->i", cross, blend) - np.einsum("ij,ij->i", blend @ inner, blend)
+            by_sections.append(slope + 0.5 * outputs * np.sum((of_prior - explained) / noise))
 
         # The diagonal of D, for the noise.
         whitened = linalg.solve_triangular(at.lower, (half / noise[:, None]).T, lower=True)
@@ -106,8 +108,7 @@ class LowRank:
         diagonal -= np.einsum("ij,ij->i", alpha, alpha) + outputs * left / noise**2
         gradient = [
             by_column[:n_polynomials].sum(),
-            by_column[n_polynomials:].sum() + outputs * np.sum(left / noise),
-            by_length + 0.5 * outputs * np.sum(left_by_length / noise),
+            *by_sections,
             np.exp(2.0 * theta.noise) * diagonal.sum(),
         ]
         return float(value), np.array(gradient)
@@ -122,15 +123,12 @@ class _LowRankSolved:
 
     def __init__(self, posterior: LowRank, theta: Hyperparameters):
         self.posterior, self.theta = posterior, theta
-        length, scale = np.exp(theta.length), np.exp(theta.gaussian)
-        places, landmarks = posterior.places, posterior.landmarks
-        cross, self.cross_by_length = gaussian_covariance(places, landmarks, length, posterior.distances)
-        inner, self.inner_by_length = gaussian_covariance(landmarks, landmarks, length, posterior.inner_distances)
+        self.cross, self.inner = posterior.cross.sections(theta), posterior.inner.sections(theta)
         self.noise = posterior.noise_variances(theta)
 
-        # Φ: polynomials, and bumps whitened by the factor of G; the scale is in both C and its factor.
-        self.inner = scale * factorized(inner, np.zeros(len(inner)))
-        self.bumps = _whitened(self.inner, scale**2 * cross)
+        # Φ: polynomials, and kernels around landmarks whitened by the factor of G.
+        self.root = factorized(self.inner.values, np.zeros(len(self.inner.values)))
+        self.bumps = _whitened(self.root, self.cross.values)
         self.polynomials = np.exp(theta.quadratic) * posterior.polynomials
         self.features = np.column_stack([self.polynomials, self.bumps])
         self.lower = _normal_factor(self.features, self.noise)
@@ -158,13 +156,8 @@ class _LowRankSolved:
 
     def factors(self, places: Places) -> tuple[np.ndarray, np.ndarray]:
         """See :class:`kmc.surrogate.regression.Solved`."""
-        cross, _ = gaussian_covariance(
-            places,
-            self.posterior.landmarks,
-            np.exp(self.theta.length),
-            distances_between(places, self.posterior.landmarks),
-        )
-        bumps = _whitened(self.inner, np.exp(2.0 * self.theta.gaussian) * cross)
+        cross = Pairs.of(places, self.posterior.landmarks).sections(self.theta)
+        bumps = _whitened(self.root, cross.values)
         polynomials = np.exp(self.theta.quadratic) * quadratic_features(places)
         features = np.column_stack([polynomials, bumps])
 
@@ -183,19 +176,57 @@ class _LowRankSolved:
         return constant, features.T @ (both[:, 1:] - np.outer(both[:, 0], constant))
 
     def _joined(self, constant, linear, quadratic, weights):
-        u = self.posterior.landmarks.u
-        weights = linalg.solve_triangular(self.inner, weights, lower=True, trans=1)
-        none = np.zeros((0, u.shape[1]))
+        landmarks, theta = self.posterior.landmarks, self.theta
+        weights = linalg.solve_triangular(self.root, weights, lower=True, trans=1)
+        none = np.zeros((0, landmarks.u.shape[1]))
         return Mean(
             constant,
             linear,
             quadratic,
-            u,
-            np.exp(2.0 * self.theta.gaussian) * weights,
+            landmarks.u,
+            weights,
             none,
             np.zeros((*none.shape, weights.shape[1])),
-            float(np.exp(self.theta.length)),
+            float(np.exp(theta.length)),
+            float(np.exp(2.0 * theta.matern)),
+            float(np.exp(2.0 * theta.quartic)),
+            landmarks.spread,
         )
+
+
+class Sections(NamedTuple):
+    """Covariances by the quartic and the Matérn kernel, and their derivatives in log c, log b and log l."""
+
+    values: np.ndarray
+    slopes: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class Pairs(NamedTuple):
+    """Two places, and what does not depend on hyperparameters."""
+
+    a: Places
+    b: Places
+    quartic: np.ndarray
+    distances: np.ndarray
+
+    @classmethod
+    def of(cls, a: Places, b: Places) -> Pairs:
+        return cls(a, b, quartic_covariance(a, b), distances_between(a, b))
+
+    def sections(self, theta: Hyperparameters) -> Sections:
+        """Return the covariances between the two places."""
+        return _sections(theta, self.quartic, *matern_covariance(self.a, self.b, np.exp(theta.length), self.distances))
+
+
+def section_variances(places: Places, theta: Hyperparameters) -> Sections:
+    """Return the diagonals of the covariances of places with themselves."""
+    return _sections(theta, quartic_variances(places), *matern_variances(places, np.exp(theta.length)))
+
+
+def _sections(theta, quartic, matern, by_length):
+    scale = np.exp(2.0 * theta.matern)
+    quartic, matern = np.exp(2.0 * theta.quartic) * quartic, scale * matern
+    return Sections(quartic + matern, (2.0 * quartic, 2.0 * matern, scale * by_length))
 
 
 def quadratic_features(places: Places) -> np.ndarray:

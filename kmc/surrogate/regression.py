@@ -4,7 +4,7 @@ r"""Gaussian-process regression: values, known gradients and noisy values in one
 
 with an unknown constant m, and f a Gaussian process with the covariances of
 :mod:`kmc.surrogate.covariance`. The noise of a value has the variance s² + n_i²: s is learned, and
-n_i is known. The logarithms of the amplitudes a and b, of the length l and of s maximize the
+n_i is known. The logarithms of the amplitudes a, b and c, of the length l and of s maximize the
 marginal likelihood, in which m is integrated out. Several outputs at the same places share the
 hyperparameters and one factorization.
 
@@ -32,10 +32,11 @@ from kmc.surrogate.covariance import (
     covariance,
     distances_between,
     factorized,
-    gaussian_covariance,
     gradients_at,
     inverted,
+    matern_covariance,
     quadratic_covariance,
+    quartic_covariance,
     values_at,
     variances,
 )
@@ -50,15 +51,15 @@ class Settings:
     exact: int = 1000
     """Outputs up to which the regression is exact: a Cholesky factorization takes 20 ms there."""
     landmarks: int = 400
-    """Points that span the Gaussian kernel beyond it; the time of a fit grows with their square."""
+    """Points that span the Matérn kernel beyond it; the time of a fit grows with their square."""
     iterations: int = 40
-    """Steps of L-BFGS from each start: four coordinates need 15 to 30."""
-    lower: tuple[float, ...] = (-1.0, -6.0, -2.5, -9.2)
-    """Least log a (nats), b (nats), l (standard deviations) and s (nats). An amplitude of the
+    """Steps of L-BFGS from each start: five coordinates need 15 to 30."""
+    lower: tuple[float, ...] = (-1.0, -12.0, -6.0, -2.5, -9.2)
+    """Least log a (nats), c (nats), b (nats), l (standard deviations) and s (nats). An amplitude of the
     quadratic below 0.4 nats would let noise explain everything; s = 1e-4 nats is far below what
     matters.
     """
-    upper: tuple[float, ...] = (9.0, 9.0, 3.0, 1.1)
+    upper: tuple[float, ...] = (9.0, 5.0, 9.0, 4.0, 1.1)
     """Greatest ones: with s above 3 nats nothing is learned."""
 
 
@@ -66,11 +67,12 @@ SETTINGS = Settings()
 
 
 STARTS = (
-    Hyperparameters(2.0, 4.0, 2.5, -6.9),
-    Hyperparameters(2.0, 3.0, 1.0, -6.9),
-    Hyperparameters(2.0, 2.0, 0.0, -4.6),
+    Hyperparameters(2.0, -4.0, 4.0, 3.0, -6.9),
+    Hyperparameters(2.0, -2.0, -2.0, 1.5, -6.9),
+    Hyperparameters(2.0, -4.0, 3.0, 1.5, -6.9),
+    Hyperparameters(2.0, -4.0, 2.0, 0.5, -4.6),
 )
-"""A nearly quadratic function, a bent one and a rough one: the likelihood can have a maximum near
+"""A nearly quadratic function, a polynomial, a bent one and a rough one: the likelihood can have a maximum near
 each.
 """
 
@@ -144,9 +146,7 @@ class Solved(Protocol):
         """Return the posterior mean."""
 
     def around(self, linear: np.ndarray, quadratic: np.ndarray) -> Mean:
-        """Return the mean with this polynomial given: constant and Gaussian kernel are solved
-        again.
-        """
+        """Return the mean with this polynomial given: the constant and the other kernels are solved again."""
 
     def factors(self, places: Places) -> tuple[np.ndarray, np.ndarray]:
         """Return V and R: posterior covariances are k(x, x') - V(x)'V(x') + R(x)'R(x')."""
@@ -266,6 +266,7 @@ class Exact:
     def __init__(self, places: Places, targets: np.ndarray, noise: np.ndarray):
         self.places, self.targets, self.noise = places, targets, noise
         self.quadratic = quadratic_covariance(places, places)
+        self.quartic = quartic_covariance(places, places)
         self.distances = distances_between(places, places)
         # The constant is seen by values, not by gradients.
         self.ones = (np.arange(places.size) < places.values).astype(float)
@@ -277,10 +278,11 @@ class Exact:
     def negative_log_likelihood(self, theta: Hyperparameters) -> tuple[float, np.ndarray]:
         """See :class:`Posterior`."""
         quadratic = np.exp(2.0 * theta.quadratic) * self.quadratic
-        gaussian, by_length = gaussian_covariance(self.places, self.places, np.exp(theta.length), self.distances)
-        gaussian = np.exp(2.0 * theta.gaussian) * gaussian
-        by_length = np.exp(2.0 * theta.gaussian) * by_length
-        lower = factorized(quadratic + gaussian, self.noise_variances(theta))
+        matern, by_length = matern_covariance(self.places, self.places, np.exp(theta.length), self.distances)
+        quartic = np.exp(2.0 * theta.quartic) * self.quartic
+        matern = np.exp(2.0 * theta.matern) * matern
+        by_length = np.exp(2.0 * theta.matern) * by_length
+        lower = factorized(quadratic + quartic + matern, self.noise_variances(theta))
         inverse = inverted(lower)
 
         # The constant's generalized least-squares estimate, and the likelihood with the constant integrated out.
@@ -296,7 +298,8 @@ class Exact:
         slope = outputs * (inverse - np.outer(k1, k1) / precision) - alpha @ alpha.T
         gradient = [
             np.vdot(slope, quadratic),
-            np.vdot(slope, gaussian),
+            np.vdot(slope, quartic),
+            np.vdot(slope, matern),
             0.5 * np.vdot(slope, by_length),
             np.exp(2.0 * theta.noise) * np.trace(slope),
         ]
@@ -313,9 +316,9 @@ class ExactSolved:
     def __init__(self, posterior: Exact, theta: Hyperparameters):
         self.posterior, self.theta = posterior, theta
         places = posterior.places
-        gaussian, _ = gaussian_covariance(places, places, np.exp(theta.length), posterior.distances)
-        self.gaussian = np.exp(2.0 * theta.gaussian) * gaussian
-        total = np.exp(2.0 * theta.quadratic) * posterior.quadratic + self.gaussian
+        matern, _ = matern_covariance(places, places, np.exp(theta.length), posterior.distances)
+        self.sections = np.exp(2.0 * theta.matern) * matern + np.exp(2.0 * theta.quartic) * posterior.quartic
+        total = np.exp(2.0 * theta.quadratic) * posterior.quadratic + self.sections
         self.lower = factorized(total, posterior.noise_variances(theta))
         self.k1 = linalg.cho_solve((self.lower, True), posterior.ones)
 
@@ -338,7 +341,7 @@ class ExactSolved:
         """See :class:`Solved`."""
         places = self.posterior.places
         polynomial = polynomial_at(places, linear, quadratic)
-        lower = factorized(self.gaussian, self.posterior.noise_variances(self.theta))
+        lower = factorized(self.sections, self.posterior.noise_variances(self.theta))
         constant, alpha = self._solve(lower, self.posterior.targets - polynomial)
         return self._joined(constant, linear, quadratic, alpha)
 
@@ -360,18 +363,21 @@ class ExactSolved:
     def _joined(self, constant, linear, quadratic, alpha):
         places, length = self.posterior.places, np.exp(self.theta.length)
         n, dim = places.values, places.z.shape[1]
-        scale, u = np.exp(2.0 * self.theta.gaussian), places.u
+        u = places.u
         slopes = alpha[n:].reshape(len(u) - n, dim, alpha.shape[1])
-        along_u = np.einsum("kir,ij->kjr", slopes, places.metric) / length**2
+        along_u = np.einsum("kir,ij->kjr", slopes, places.metric)
         return Mean(
             constant,
             linear,
             quadratic,
             u[:n],
-            scale * alpha[:n],
+            alpha[:n],
             u[n:],
-            scale * along_u,
+            along_u,
             float(length),
+            float(np.exp(2.0 * self.theta.matern)),
+            float(np.exp(2.0 * self.theta.quartic)),
+            places.spread,
         )
 
 

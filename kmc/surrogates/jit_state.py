@@ -29,6 +29,8 @@ class SurrogateJitState(NamedTuple):
     The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴. Many polynomials are
     summed beforehand: if ``quartic`` is not empty, their sum is qᵀ quartic q, where q has 1, u_i and u_i u_j (i <= j),
     and the centers are not used. If ``terms`` has any, they take the place of all sections, with v = u.
+    With ``matern``, k = (1 + r + r²/3) exp(-r) + both (1 + <u, c>/spread)⁴, r² = rate |u - c|². With ``fall`` above 0,
+    the bound below is ``ceiling`` - fall (|z|² - reach²)+ instead.
 
     The trend's depth is a function of q = (z - location)ᵀ precision (z - location): (ν + d)/2 log(1 + q/ν) for a
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
@@ -64,6 +66,10 @@ class SurrogateJitState(NamedTuple):
     terms: TermsState = NO_TERMS
     neck_slopes: np.ndarray = np.zeros((0, 0))  # (g, d)
     neck_offsets: np.ndarray = np.zeros(0)  # (g,)
+    matern: bool = False
+    both: float = 0.0
+    spread: float = 1.0
+    fall: float = 0.0
 
 
 def check_jit_state(state: SurrogateJitState, dim: int) -> None:
@@ -82,7 +88,7 @@ def check_jit_state(state: SurrogateJitState, dim: int) -> None:
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
     d, m = state.centers.shape
-    return np.empty((4, d)), np.empty((2, max(m, len(state.quartic)))), np.empty((2, 1 + d + state.terms.rates.size))
+    return np.empty((5, d)), np.empty((2, max(m, len(state.quartic)))), np.empty((2, 1 + d + state.terms.rates.size))
 
 
 @njit()
@@ -103,6 +109,8 @@ def value_and_gradient(state, z, gradient, work):
     depth, slope = _trend(q, state.dof, state.cap, state.tail, d)
 
     sections_sum = _sections(state, u, g, sections, factors)
+    if state.matern:
+        sections_sum += _polynomials(state, u, g, vectors[4], sections)
     _multiply_transposed(state.metric, g, gradient)
     for i in range(d):
         gradient[i] -= 2.0 * slope * pr[i]
@@ -179,6 +187,8 @@ def _sections(state, u, g, work, factors):
         centers = state.centers[j]
         for a in range(m):
             argument[a] += (uj - centers[a]) ** 2
+    if state.matern:
+        return _matern(state, u, g, argument, value)
     for a in range(m):
         value[a] = exponential(-state.rate * argument[a])
     total = np.dot(state.coefficients, value)
@@ -187,6 +197,40 @@ def _sections(state, u, g, work, factors):
     np.dot(state.centers, value, g)
     for j in range(d):
         g[j] = 2.0 * state.rate * (g[j] - u[j] * total)
+    return total
+
+
+@njit()
+def _matern(state, u, g, argument, value):
+    """The sum of Matérn kernels with squared distances in ``argument``; its gradient in u is written into ``g``."""
+    total = 0.0
+    slopes = 0.0
+    for a in range(len(state.coefficients)):
+        r = np.sqrt(state.rate * argument[a])
+        decay = state.coefficients[a] * exponential(-r)
+        total += (1.0 + r + r * r / 3.0) * decay
+        value[a] = (1.0 + r) * decay
+        slopes += value[a]
+    np.dot(state.centers, value, g)
+    for j in range(len(u)):
+        g[j] = state.rate / 3.0 * (g[j] - u[j] * slopes)
+    return total
+
+
+@njit()
+def _polynomials(state, u, g, more, work):
+    """The sum of the polynomials beside radial sections; its gradient in u is added to ``g``."""
+    argument, value = work[0], work[1]
+    np.dot(u, state.centers, argument)
+    total = 0.0
+    for a in range(len(state.coefficients)):
+        base = 1.0 + argument[a] / state.spread
+        slope = state.both * state.coefficients[a] * base * base * base
+        total += slope * base
+        value[a] = 4.0 * slope / state.spread
+    np.dot(state.centers, value, more)
+    for j in range(len(u)):
+        g[j] += more[j]
     return total
 
 
@@ -239,6 +283,8 @@ def _bounded(state, z, sections, trend, slope, pr, gradient):
     The trend's gradient is -slope pr.
     """
     value = trend + sections
+    if state.fall > 0.0:
+        return _bounded_by_ball(state, z, value, gradient)
     beyond = state.constant - value - state.cap
     if not state.radial and beyond > 0.0:
         for i in range(z.size):
@@ -271,6 +317,22 @@ def _bounded(state, z, sections, trend, slope, pr, gradient):
         gradient[i] = (1.0 - share) * gradient[i] + share * along
     if above > 0.0:
         return bound - SHARPNESS * np.log1p(np.exp(-above))
+    return value - SHARPNESS * np.log1p(np.exp(above))
+
+
+@njit()
+def _bounded_by_ball(state, z, value, gradient):
+    """The value bounded by the ceiling in a ball, and by a falling parabola outside; its gradient in place."""
+    outside = max(np.dot(z, z) - state.reach * state.reach, 0.0)
+    above = (value - state.ceiling + state.fall * outside) / SHARPNESS
+    if above < -30.0:
+        return value
+    share = 1.0 / (1.0 + np.exp(-above))  # weight of the bound in the gradient
+    slope = -2.0 * state.fall if outside > 0.0 else 0.0
+    for i in range(z.size):
+        gradient[i] = (1.0 - share) * gradient[i] + share * slope * z[i]
+    if above > 0.0:
+        return state.ceiling - state.fall * outside - SHARPNESS * np.log1p(np.exp(-above))
     return value - SHARPNESS * np.log1p(np.exp(above))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kmc.kernel_hmc.batch import choose
-from kmc.kernel_hmc.climb import climb
+from kmc.kernel_hmc.climb import RADII, climb
 from kmc.kernel_hmc.fitting import Seen, first_fit, learned_coordinates, temperature_of
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.modes import Modes, find_modes
@@ -44,7 +44,7 @@ def test_a_correlated_normal_of_unequal_scales_is_learned_from_sixty_values():
     assert len(found.values) < 80
     x = target.sample(rng, 500)
     truth = rows(target)(x)
-    assert np.abs(found.surrogate.log_density(x) - truth).mean() < 0.1
+    assert np.abs(found.process.log_density(x) - truth).mean() < 0.1
     draws = found.sample(60, rng)
     # 1,440 draws of 24 chains, at least every fifth independent: standard errors of 0.06 and 0.04.
     np.testing.assert_allclose(draws.mean(axis=0) / sd, 0.0, atol=0.25)
@@ -56,7 +56,7 @@ def test_a_banana_is_learned_from_two_hundred_values():
     rng = np.random.default_rng(3)
     found = learned(target, [10, 4] * rng.standard_normal((12, 2)), 200, 4)
     x = target.sample(rng, 500)
-    assert np.median(np.abs(found.surrogate.log_density(x) - rows(target)(x))) < 0.1
+    assert np.median(np.abs(found.process.log_density(x) - rows(target)(x))) < 0.1
 
 
 def test_two_modes_are_learned_when_first_points_lie_in_both():
@@ -195,7 +195,7 @@ def test_a_climb_reaches_a_needle_from_far_away():
     points = sd * (40.0 + 20.0 * rng.standard_normal((12, 3)))
     values = rows(target)(points)
     for _ in range(25):
-        step = climb(Seen(points, values, points), rng)
+        step = climb(Seen(points, values, points), rng, len(RADII))
         if not len(step):
             break
         points, values = np.vstack([points, step]), np.append(values, rows(target)(step))
@@ -207,6 +207,18 @@ def mixture(x):
     """Return the log-density of 0.3 N(3, 1) + 0.7 N(-3, 0.2²) in three dimensions."""
     wide = np.log(0.3) - 0.5 * np.sum((x - 3.0) ** 2)
     return np.logaddexp(wide, np.log(0.7) - 3 * np.log(0.2) - 0.5 * np.sum((x + 3.0) ** 2) / 0.04)
+
+
+def test_far_from_all_points_the_density_falls_like_the_prior_mean():
+    """A polynomial of degree four would rise there."""
+    rng = np.random.default_rng(27)
+    points = rng.uniform(-1, 1, (40, 2))
+    process = fitted(points, points[:, 0] ** 4 - points[:, 1] ** 2)
+    directions = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0], [0.6, 0.8]])
+    heights = np.array([process.log_density(scale * directions) for scale in (20.0, 40.0)])
+    squares = np.array([np.sum(process.coordinates(scale * directions) ** 2, axis=1) for scale in (20.0, 40.0)])
+    assert np.all(np.diff(heights, axis=0) <= -0.25 * np.diff(squares, axis=0) + 1e-6)
+    assert np.all(heights < process.log_density(points).min())
 
 
 def test_modes_of_unequal_width_are_found_and_jumped_between():

@@ -11,7 +11,10 @@ def kernel(x, y, theta, coordinates):
     w = (y - coordinates.center) @ coordinates.whitening
     u, v = z @ coordinates.metric, w @ coordinates.metric
     quadratic = np.exp(2 * theta.quadratic) * (1 + z @ w / 3) ** 2
-    return quadratic + np.exp(2 * theta.gaussian) * np.exp(-np.sum((u - v) ** 2) / (2 * np.exp(2 * theta.length)))
+    square = np.sum(coordinates.metric**2) / len(z)
+    quartic = np.exp(2 * theta.quartic) * (1 + u @ v / (3 * square)) ** 4
+    r = np.sqrt(5 * np.sum((u - v) ** 2)) / np.exp(theta.length)
+    return quadratic + quartic + np.exp(2 * theta.matern) * (1 + r + r**2 / 3) * np.exp(-r)
 
 
 def along(f, x, direction):

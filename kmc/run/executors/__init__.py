@@ -6,10 +6,10 @@ import os
 import sys
 from typing import Any
 
+from kmc.run.executors.base import Executor, InProcess
 from kmc.run.executors.dask import DaskExecutor
 from kmc.run.executors.maps import MapExecutor
-from kmc.run.executors.processes import ProcessExecutor, check_process
-from kmc.run.executors.task import Executor, InProcess
+from kmc.run.executors.processes import ProcessExecutor
 
 __all__ = ["DaskExecutor", "Executor", "InProcess", "MapExecutor", "ProcessExecutor", "as_executor"]
 
@@ -31,9 +31,7 @@ def as_executor(executor: Any) -> Executor:
     if executor is None:
         return InProcess()
     if isinstance(executor, int) and not isinstance(executor, bool):
-        executor = ProcessExecutor(executor)
-    if isinstance(executor, ProcessExecutor):
-        check_process(executor.workers)
+        return ProcessExecutor(executor)
     if callable(getattr(executor, "open", None)) and not isinstance(executor, (type, os.PathLike)):
         return executor  # from kmc, or from outside the package: see Executor
     if _is_dask_client(executor):
@@ -43,7 +41,7 @@ def as_executor(executor: Any) -> Executor:
     raise TypeError(
         f"executor={executor!r}: expected None, a number of processes, an object with a method map(function, iterable) "
         "(a concurrent.futures executor, a multiprocessing or MPI pool), a dask.distributed Client, "
-        "kmc.ProcessExecutor(...), kmc.DaskExecutor(...) or an object with a method open(model)"
+        "kmc.ProcessExecutor(...), kmc.MapExecutor(...), kmc.DaskExecutor(...) or an object with a method open(model)"
     )
 
 

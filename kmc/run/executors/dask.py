@@ -13,17 +13,18 @@ from uuid import uuid4
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.run.executors.base import Outcomes, blocks, check_timeout
 from kmc.run.executors.futures import Futures
-from kmc.run.executors.task import Answer, Outcomes, Package, Task, blocks, check_timeout, package
+from kmc.run.executors.task import Answer, Package, Task, package
 from kmc.targets.evaluate import Evaluation, Mapper
 from kmc.targets.model import Model
-from kmc.targets.returned import Failure, failed_call, failed_value
+from kmc.targets.returned import Failure, failed_value
 
 _NAME = "kmc-evaluate"
 _ATTEMPTS = 5  # the first one may find that the worker does not have the model
 _TASK_SECONDS = 0.005  # a task costs dask a millisecond or more: cheaper evaluations share a task ...
 _MOST_POINTS = 1000  # ... of at most so many
-_REMEDY = "check the scheduler, its workers and their logs"
+_REMEDY = 'check the scheduler, its workers and their logs; on_error="reject" protects workers from calls that die'
 _LOOK_SECONDS = 2.0  # between looks at the number of workers
 
 
@@ -36,16 +37,17 @@ class DaskExecutor:
     client : dask.distributed.Client
         Started and closed by the caller. kmc must be installed on the workers.
     timeout : float, optional
-        Seconds that one call of the log-density may take. The worker cannot stop a call that takes longer, and may be
-        busy until it is restarted (``client.restart()``). ``kmc.Model(on_error=...)`` says what becomes of the call.
+        Seconds that one call of the log-density may take. ``kmc.Model(on_error=...)`` says what becomes of a call that
+        takes longer.
 
     Notes
     -----
     One task evaluates one point, or several if they are cheap: the cost is measured during the run. The cluster may
     grow and shrink, by hand or with ``cluster.adapt()``, and workers may be retired. The scheduler repeats the tasks of
-    a worker that dies, as often as it allows (``distributed.scheduler.allowed-failures``, 3 by default). After that the
-    call has failed, and ``kmc.Model(on_error=...)`` says what becomes of it. Dask's workers start with one BLAS
-    thread each, which its configuration can change.
+    a worker that dies, as often as it allows (``distributed.scheduler.allowed-failures``, 3 by default), before the run
+    ends with an error. With a time limit, and with ``kmc.Model(on_error=...)`` other than "raise", each thread of a
+    worker evaluates in a process of its own: a call that takes too long or ends its process costs no worker. Dask's
+    workers start with one BLAS thread each, which its configuration can change.
 
     Examples
     --------
@@ -69,7 +71,7 @@ class DaskExecutor:
         # The scheduler keeps statistics per task name, and starts anew when all tasks of that name are gone. A task
         # that stays for the whole run keeps it at one record instead of one for every few sweeps.
         anchor = self.client.submit(int, key=f"{_NAME}-{uuid4().hex}")
-        with package(model, self.timeout) as made:
+        with package(model, self.timeout, isolated=model.on_error != "raise") as made:
             yield _DaskMapper(self.client, made, self)
         del anchor
 
@@ -146,15 +148,11 @@ class _DaskMapper(Futures):
         from distributed import wait
 
         wait(futures)
-        results: dict[int, Answer] = {}
-        for i, (future, part) in enumerate(zip(futures, parts)):
+        for future, part in zip(futures, parts):
             if future.status == "error":
-                failed, error = self._task_failed(part, future.exception()), future.exception()
-                if self._made.model.on_error == "raise" or not failed.reason:
-                    raise failed from error
-                results[i] = Answer([Failure(failed)] * len(part), _TASK_SECONDS * len(part))
+                raise self._task_failed(part, future.exception()) from future.exception()
         finished = [i for i, future in enumerate(futures) if future.status == "finished"]
-        results.update(zip(finished, self._client.gather([futures[i] for i in finished])))
+        results = dict(zip(finished, self._client.gather([futures[i] for i in finished])))
         return [results.get(i) for i in range(len(futures))]
 
     def abandon(self) -> None:
@@ -183,18 +181,9 @@ class _DaskMapper(Futures):
     def _task_failed(self, part: np.ndarray, error: Any) -> EvaluationError:
         from distributed import KilledWorker
 
-        gave_up = "dask gave up the evaluation"
-        if not isinstance(error, KilledWorker):
-            return self._given_up(part, f"{gave_up}, the task failed, {type(error).__name__}: {error}")
-        self._price = math.inf  # from now on tasks have one point, so that the one that kills is found
-        what = f"{gave_up}, its workers died, {type(error).__name__}: {error}"
-        return failed_call(self._made.model, _point_of(part), what, _REMEDY, reason="the workers died")
+        what = "its workers died" if isinstance(error, KilledWorker) else "the task failed"
+        return self._given_up(part, f"dask gave up the evaluation, {what}, {type(error).__name__}: {error}")
 
     def _given_up(self, part: np.ndarray, what: str) -> EvaluationError:
         """An error with the points of the task; one of them, or none, is the cause."""
-        return failed_value(self._made.model, _point_of(part), what, _REMEDY)
-
-
-def _point_of(part: np.ndarray) -> np.ndarray:
-    """Return the point (d,) of a task, or its points (k, d)."""
-    return part[0] if len(part) == 1 else part
+        return failed_value(self._made.model, part[0] if len(part) == 1 else part, what, _REMEDY)

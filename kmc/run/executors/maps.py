@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.run.executors.base import Outcomes, blocks, check_timeout
 from kmc.run.executors.futures import Futures, Send, sender
-from kmc.run.executors.task import Answer, Outcomes, Package, blocks, package
+from kmc.run.executors.task import Answer, Package, package
 from kmc.targets.evaluate import Mapper
 from kmc.targets.model import Model
 from kmc.targets.returned import Failure
@@ -21,15 +24,43 @@ from kmc.targets.returned import Failure
 
 @dataclass(frozen=True)
 class MapExecutor:
-    """Evaluations through the ``map`` of a pool that the caller starts and closes."""
+    """Evaluations through the ``map`` of a pool that the caller starts and closes.
+
+    Parameters
+    ----------
+    pool : object
+        A ``concurrent.futures`` executor, a ``multiprocessing`` or MPI pool, or anything else with a method
+        ``map(function, iterable)``.
+    timeout : float, optional
+        Seconds that one call of the log-density may take. ``kmc.Model(on_error=...)`` says what becomes of a call that
+        takes longer.
+
+    Notes
+    -----
+    With a time limit each worker evaluates in a process of its own, which is replaced if a call takes too long or ends
+    it. Workers of ``concurrent.futures``, ``multiprocessing`` and ``mpi4py.futures`` that are processes do so with
+    ``kmc.Model(on_error=...)`` other than "raise", too: most pools do not survive a worker that dies.
+
+    Examples
+    --------
+    >>> from mpi4py.futures import MPIPoolExecutor  # doctest: +SKIP
+    >>> kmc.sample(log_density, dim=5, executor=kmc.MapExecutor(MPIPoolExecutor(), timeout=60))  # doctest: +SKIP
+    """
 
     pool: Any
+    timeout: float | None = None
+
+    def __post_init__(self):
+        if isinstance(self.pool, type) or not callable(getattr(self.pool, "map", None)):
+            raise TypeError(f"pool={self.pool!r}: expected an object with a method map(function, iterable)")
+        check_timeout(self)
 
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
         """Send points through ``pool.map``; one by one, too, if the pool is a known one."""
         send = sender(self.pool)
-        with package(model) as made:
+        in_processes = send is not None and not isinstance(self.pool, (ThreadPoolExecutor, ThreadPool))
+        with package(model, self.timeout, isolated=in_processes and model.on_error != "raise") as made:
             yield _Mapper(self.pool, made) if send is None else _StreamingMapper(self.pool, made, send)
 
 

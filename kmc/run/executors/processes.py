@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import atexit
 import multiprocessing
 import os
 import signal
+import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
+from multiprocessing.util import Finalize
 
 import numpy as np
 
 from kmc.checks import check_count
 from kmc.errors import EvaluationError
 from kmc.interrupts import children_uninterrupted, uninterrupted
-from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, too_late
+from kmc.run.executors.base import Outcomes, blocks, check_timeout, packed, too_late
 from kmc.run.executors.usage import Usage
 from kmc.run.executors.worker import killed_with, serve
 from kmc.targets.evaluate import Evaluation, Mapper
@@ -26,9 +28,9 @@ from kmc.targets.model import Model
 from kmc.targets.returned import Failure, failed_call
 
 _NAME = "kmc-worker"
-_UNGUARDED = 78  # exit code of a worker that tried to start workers itself
 _TRIES = 2  # of an evaluation whose process dies
 _PATIENCE = 2.0  # seconds for an idle process to end
+_starting = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,9 @@ class ProcessExecutor:
     including processes that the log-density had started in a busy worker. This holds also where this process is killed:
     on Linux the kernel then ends the others at once, and elsewhere they do so within a second.
 
-    A script that uses processes must be guarded by ``if __name__ == "__main__":``, because each process imports the
-    script.
+    The function is sent to the processes with what it uses of the script, which they do not run: a guard
+    ``if __name__ == "__main__":`` is not needed. Settings that a script makes in other packages, such as the precision
+    of JAX, belong in the function, in a module that it imports, or in the environment.
 
     Examples
     --------
@@ -70,36 +73,12 @@ class ProcessExecutor:
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
         """Start the processes, and end them afterwards."""
-        check_process(self.workers)
-        pool = _Pool(model, self)
-        atexit.register(pool.close)  # for a run that is never finished
+        pool = Pool(model, self)
         try:
             pool.start()
             yield pool
         finally:
-            atexit.unregister(pool.close)
             pool.close()
-
-
-def check_process(workers: int) -> None:
-    """Check that this process may start workers.
-
-    A worker that imports an unguarded script ends silently: the parent reports it once.
-
-    Raises
-    ------
-    ValueError
-        It is daemonic, as those of a ``multiprocessing.Pool`` are.
-    """
-    current = multiprocessing.current_process()
-    if current.name == _NAME and getattr(current, "_inheriting", False):  # the same check as in multiprocessing
-        os._exit(_UNGUARDED)
-    if current.daemon:
-        raise ValueError(
-            f"executor={workers}: expected None, because a daemonic process may not start others: leave executor out, "
-            "or start this process with daemon=False or by a concurrent.futures.ProcessPoolExecutor, not by a "
-            "multiprocessing.Pool"
-        )
 
 
 @dataclass(eq=False)
@@ -111,6 +90,26 @@ class _Job:
     failure: Failure | None = None  # why the pool gave it up
 
 
+@contextmanager
+def _alone() -> Iterator[None]:
+    """A context in which processes are started that do not import the script, also by a daemonic process.
+
+    multiprocessing would import ``__main__`` by its file or name, and start nothing in a daemonic process, whose
+    children could outlive it; those of kmc cannot, see :func:`kmc.run.executors.worker.killed_with`.
+    """
+    main, process = vars(sys.modules["__main__"]), vars(multiprocessing.current_process())["_config"]
+    with _starting:
+        places = [(main, "__file__"), (main, "__spec__"), (process, "daemon")]
+        hidden = [(place, name, place[name]) for place, name in places if name in place]
+        try:
+            for place, name, _ in hidden:
+                place[name] = None
+            yield
+        finally:
+            for place, name, value in hidden:
+                place[name] = value
+
+
 class _Worker:
     """A process and our end of its pipe."""
 
@@ -118,8 +117,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         lifeline, self._lifeline = context.Pipe(duplex=False)  # nothing is ever written
-        self.process = context.Process(target=serve, args=(theirs, lifeline), name=_NAME)
-        with children_uninterrupted():
+        with children_uninterrupted(), _alone():
+            self.process = context.Process(target=serve, args=(theirs, lifeline), name=_NAME, daemon=False)
             self.process.start()
         assert self.process.pid is not None
         killed_with(lifeline, self.process.pid)
@@ -146,7 +145,7 @@ class _Worker:
         self.process.join()
 
 
-class _Pool:
+class Pool:
     """A mapper, and a stream, that gives points to whichever process is free."""
 
     def __init__(self, model: Model, options: ProcessExecutor):
@@ -157,8 +156,10 @@ class _Pool:
         self._jobs: deque[_Job] = deque()  # not begun
         self._ended: list[_Job] = []  # of those that are returned one by one
         self._latest: np.ndarray | None = None  # a point that was asked for
+        self._at_exit = Finalize(None, self.close, exitpriority=0)  # for a run that is never finished
 
     def start(self) -> None:
+        """Start the processes, without waiting for them."""
         for _ in range(self._size):
             self._add_worker()
 
@@ -255,7 +256,8 @@ class _Pool:
         code, job = worker.process.exitcode, worker.job
         if not worker.greeted:
             worker.kill()
-            raise EvaluationError(self._never_ready(code)) from None
+            what = f"a worker process ended with exit code {code} before it was ready"
+            raise EvaluationError(f"{what}: see its output on standard error") from None
         self._replace(worker)
         if job is None:
             return
@@ -280,19 +282,9 @@ class _Pool:
         with suppress(OSError):  # it has died already
             worker.connection.send_bytes(self._payload)
 
-    def _never_ready(self, code: int | None) -> str:
-        if code == _UNGUARDED:
-            return (
-                f"executor={self._size}: each worker process imports the script, so put its code under "
-                'if __name__ == "__main__":'
-            )
-        return (
-            f"a worker process ended with exit code {code} before it was ready, see its output on standard "
-            'error; a script that uses processes must put its code under if __name__ == "__main__":'
-        )
-
     def close(self) -> None:
         """End all processes: busy ones at once, the others by closing their pipes."""
+        self._at_exit.cancel()
         idle = [worker for worker in self._workers if worker.greeted and worker.job is None]
         for worker in idle:
             worker.connection.close()

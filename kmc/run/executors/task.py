@@ -2,31 +2,35 @@
 
 A task names the model. A worker that does not have it yet says so, and gets the task again, with the model; so does a
 worker that replaced a dead one. Threads of this process share the model without any pickling.
+
+A worker cannot stop a call, nor survive one that crashes. Tasks that are isolated, as those with a time limit are, make
+their calls in a process of the worker, which it can end and replace.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from threading import Thread
+from threading import Timer
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from kmc.checks import check_number
 from kmc.errors import EvaluationError
-from kmc.pickles import load_pickle
-from kmc.targets.evaluate import Evaluation, Mapper, evaluate_block
+from kmc.run.executors.base import Outcomes, packed, unpacked
+from kmc.run.executors.processes import Pool, ProcessExecutor
+from kmc.run.executors.usage import Usage
+from kmc.targets.evaluate import evaluate_block
 from kmc.targets.model import Model
-from kmc.targets.returned import Failure, failed_call
+from kmc.targets.returned import Failure
 
 _REMEMBERED = 8
 _models: dict[str, Model] = {}  # models of this process, by name; the oldest first
-Outcomes = list[Evaluation | Failure]
+_IDLE_SECONDS = 60.0  # after which a process that evaluates for this worker is ended
 
 
 class Answer(NamedTuple):
@@ -43,6 +47,7 @@ class Task:
 
     name: str
     timeout: float | None = None
+    isolated: bool = False  # whether calls are made in a process of their own
     payload: bytes | None = None
 
     def __call__(self, points: np.ndarray) -> Answer | None:
@@ -57,9 +62,12 @@ class Task:
             while len(_models) >= _REMEMBERED:
                 del _models[next(iter(_models))]
             _models[self.name] = model
+        model = _models[self.name]
+        if self.isolated:
+            with _process(self.name, model, self.timeout) as pool:
+                return _passed_on(pool, model, points)
         start = perf_counter()
-        outcomes, n_timeouts = evaluate_in_time(_models[self.name], points, self.timeout)
-        return Answer(outcomes, perf_counter() - start, n_timeouts)
+        return Answer(evaluate_block(model, points), perf_counter() - start)
 
 
 class Package:
@@ -72,9 +80,9 @@ class Package:
         For workers that have the model.
     """
 
-    def __init__(self, model: Model, timeout: float | None = None):
+    def __init__(self, model: Model, timeout: float | None = None, isolated: bool = False):
         self.model = model
-        self.known = Task(uuid.uuid4().hex, timeout)
+        self.known = Task(uuid.uuid4().hex, timeout, isolated or timeout is not None)
 
     @cached_property
     def whole(self) -> Task:
@@ -83,9 +91,11 @@ class Package:
 
 
 @contextmanager
-def package(model: Model, timeout: float | None = None) -> Iterator[Package]:
+def package(model: Model, timeout: float | None = None, isolated: bool = False) -> Iterator[Package]:
     """A package whose model threads of this process can find."""
-    made = Package(model, timeout)
+    made = Package(model, timeout, isolated)
+    if made.known.isolated:
+        _ = made.whole  # an error now if the model cannot be sent
     _models[made.known.name] = model
     try:
         yield made
@@ -93,102 +103,55 @@ def package(model: Model, timeout: float | None = None) -> Iterator[Package]:
         _models.pop(made.known.name, None)
 
 
-def packed(model: Model) -> bytes:
-    """A model as bytes, lambdas and closures included.
+@dataclass(eq=False)
+class _Idle:
+    """A process, as a pool of one, that has the model of this name; it is ended unless it is taken."""
 
-    Raises
-    ------
-    TypeError
-        It holds something that cannot be pickled.
-    """
-    import cloudpickle
+    name: str
+    pool: Pool
 
+    def __post_init__(self) -> None:
+        self.timer = Timer(_IDLE_SECONDS, lambda: self.pool.close() if self.taken() else None)
+        self.timer.daemon = True
+
+    def taken(self) -> bool:
+        """Return whether it was idle still: another thread, or its timer, may have been faster."""
+        try:
+            _idle.remove(self)
+        except ValueError:
+            return False
+        self.timer.cancel()
+        return True
+
+
+_idle: list[_Idle] = []
+
+
+@contextmanager
+def _process(name: str, model: Model, timeout: float | None) -> Iterator[Pool]:
+    """Provide a process for a model, as a pool of one, and keep it for a while."""
+    pool = next((idle.pool for idle in list(_idle) if idle.name == name and idle.taken()), None)
+    if pool is None:
+        pool = Pool(model, ProcessExecutor(1, timeout))
+        pool.start()
     try:
-        return cloudpickle.dumps(model)
-    except Exception as error:
-        raise TypeError(
-            f"log_density={model.log_density!r} cannot be sent to another process ({type(error).__name__}: {error}): "
-            "open files, locks and connections inside the function, or use an executor of threads"
-        ) from error
+        yield pool
+    except BaseException:
+        pool.close()
+        raise
+    idle = _Idle(name, pool)
+    _idle.append(idle)
+    idle.timer.start()
 
 
-def unpacked(payload: bytes) -> Model:
-    """A model from its bytes.
-
-    Raises
-    ------
-    EvaluationError
-        Something that it needs is missing in this process.
-    """
-    try:
-        return load_pickle(payload, trust=True)  # the parent of this process has sent it
-    except Exception as error:
-        raise EvaluationError(
-            f"a worker could not load the model, {type(error).__name__}: {error}; "
-            "make the modules that log_density needs importable on the workers"
-        ) from error
-
-
-def evaluate_in_time(model: Model, points: np.ndarray, timeout: float | None) -> tuple[Outcomes, int]:
-    """Return outcomes of the points, and the number of calls that took too long and were abandoned.
-
-    A run that a late call ends does not wait for further ones.
-    """
-    if timeout is None:
-        return evaluate_block(model, points), 0
+def _passed_on(pool: Pool, model: Model, points: np.ndarray) -> Answer:
+    """Evaluate a block in a process; a call that ends the run also ends the block."""
+    pool.usage = Usage(1)
     outcomes: Outcomes = []
-    late = 0
-    for call in calls(model, points):
-        made = _within(timeout, model, call)
-        late += made is None
-        outcomes += [Failure(too_late(model, call, timeout))] * len(call) if made is None else made
-        if made is None and model.on_error == "raise":
-            return outcomes + outcomes[-1:] * (len(points) - len(outcomes)), late
-    return outcomes, late
-
-
-def _within(timeout: float, model: Model, call: np.ndarray) -> Outcomes | None:
-    made: list[Outcomes] = []
-    thread = Thread(target=lambda: made.append(evaluate_block(model, call)), daemon=True)
-    thread.start()
-    thread.join(timeout)
-    return made[0] if made else None
-
-
-def calls(model: Model, points: np.ndarray) -> list[np.ndarray]:
-    """The points (k, d) of each call: all of them at once if the model is vectorized."""
-    return [points] if model.vectorized else list(points[:, None])
-
-
-def too_late(model: Model, points: np.ndarray, timeout: float) -> EvaluationError:
-    """The error for a call at points (k, d) that takes longer than allowed."""
-    x = points if model.vectorized else points[0]
-    late = f"took longer than timeout={timeout:g} seconds"
-    return failed_call(model, x, f"log_density {late}", "raise timeout, make log_density faster", reason=late)
-
-
-class Executor(Protocol):
-    """Options of an executor: where evaluations run."""
-
-    def open(self, model: Model) -> AbstractContextManager[Mapper | None]:
-        """A mapper, valid while the context lasts; None: evaluate in this process."""
-
-
-@dataclass(frozen=True)
-class InProcess:
-    """Evaluations in this process, one after the other."""
-
-    def open(self, model: Model) -> AbstractContextManager[None]:
-        """Nothing to open or close."""
-        return nullcontext()
-
-
-def blocks(points: np.ndarray, count: int) -> list[np.ndarray]:
-    """The rows of points (k, d) in at most ``count`` blocks of nearly equal size, in order."""
-    return np.array_split(points, max(1, min(count, len(points))))
-
-
-def check_timeout(options: Any) -> None:
-    """Check the attribute ``timeout``, None or a positive number of seconds."""
-    if options.timeout is not None:
-        check_number(options, "timeout", 0, np.inf)
+    for call in [points] if model.vectorized else points[:, None]:
+        try:
+            outcomes += pool(call)
+        except EvaluationError as error:
+            outcomes += [Failure(error)] * (len(points) - len(outcomes))
+            break
+    return Answer(outcomes, pool.usage.busy, pool.usage.n_timeouts)

@@ -12,7 +12,7 @@ from threading import Thread
 from threadpoolctl import threadpool_limits
 
 from kmc.errors import EvaluationError
-from kmc.run.executors.task import unpacked
+from kmc.run.executors.base import unpacked
 from kmc.targets.evaluate import evaluate_block
 
 _LOOK = 1.0  # seconds between looks at the parent

@@ -1,6 +1,7 @@
 """Log-densities that misbehave; importable in worker processes."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -84,3 +85,54 @@ class SlowOnce:
         except FileExistsError:
             return float(x[0])
         time.sleep(30)
+
+
+class Hung:
+    """Never returns at one point, and leaves the id of its process."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __call__(self, x):
+        if x[0] == 0.4:
+            (self.folder / f"{os.getpid()}").touch()
+            time.sleep(60)
+        return float(x[0])
+
+
+def raising_far_out(x):
+    if x[0] > 5.5:
+        raise UnpicklableError("too", "far")
+    return quartic(x)
+
+
+def hanging_far_out(x):
+    if x[0] > 5.5:
+        time.sleep(60)
+    return quartic(x)
+
+
+def dying_far_out(x):
+    if x[0] > 5.5:
+        os._exit(7)
+    return quartic(x)
+
+
+def gone(pid):
+    """Whether a process has ended, including a zombie."""
+    if os.name == "nt":  # where os.kill would end it
+        listed = subprocess.run(["tasklist", "/nh", "/fi", f"pid eq {pid}"], capture_output=True, text=True)
+        return str(pid) not in listed.stdout
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def wait_until(condition, seconds=240):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -1,4 +1,4 @@
-import time
+import os
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from kmc.run.executors.task import Answer
 from kmc.targets.evaluate import Evaluation, Evaluator
 from kmc.targets.model import Model
 from tests.run.executors import models
-from tests.run.executors.models import POINTS
+from tests.run.executors.models import POINTS, gone
 from tests.run.executors.test_executors import sampled
 from tests.run.store.runs import log_density, settings
 
@@ -115,15 +115,45 @@ def test_failures_carry_their_parameters(client):
     assert evaluate.n_evaluations == 6
 
 
-def test_one_that_takes_too_long_ends_the_run(client):
-    def log_density(x):
-        time.sleep(3 if x[0] == 0.4 else 0)
-        return 0.0
-
-    with DaskExecutor(client, timeout=0.3).open(Model(log_density, dim=2)) as mapper:
+def test_one_that_takes_too_long_ends_the_run_and_its_process(client, tmp_path):
+    with DaskExecutor(client, timeout=0.3).open(Model(models.Hung(tmp_path), dim=2)) as mapper:
         outcomes = mapper(POINTS)
         with pytest.raises(EvaluationError, match=r"longer than timeout=0.3 seconds, at x = \[0.4, 0.5\]"):
             outcomes[2].throw()
+    assert all(gone(int(path.name)) for path in tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("log_density", "timeout"),
+    [(models.dying_far_out, None), (models.dying_far_out, 60.0), (models.hanging_far_out, 0.5)],
+)
+def test_calls_that_die_or_hang_are_rejected(processes, log_density, timeout):
+    """On workers of a cluster; the draws are those of a function that raises an error there."""
+    expected = sampled(None, Model(models.raising_far_out, dim=2, on_error="reject"))
+    workers = set(processes.nthreads())
+    found = sampled(DaskExecutor(processes, timeout), Model(log_density, dim=2, on_error="reject"))
+    np.testing.assert_array_equal(found.posterior["x"], expected.posterior["x"])
+    assert found.attrs["n_failed"] == expected.attrs["n_failed"] > 0
+    assert found.attrs["n_timeouts"] == (timeout == 0.5) * found.attrs["n_failed"]
+    assert set(processes.nthreads()) == workers  # only processes of theirs died
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+def test_chains_that_go_on_alone_meet_a_call_that_dies(processes):
+    asked = settings("kernel-hmc", max_evaluations=200)
+
+    def dying(x):
+        return log_density(x) if x[0] < 2.0 else os._exit(7)
+
+    def raising(x):
+        return log_density(x) if x[0] < 2.0 else int("none")
+
+    expected = kmc.sample(Model(raising, dim=2, on_error="reject"), **asked)
+    found = kmc.sample(Model(dying, dim=2, on_error="reject"), executor=processes, **asked)
+    np.testing.assert_array_equal(found.posterior["x"], expected.posterior["x"])
+    assert found.attrs["n_failed"] == expected.attrs["n_failed"] > 0
 
 
 @pytest.mark.slow

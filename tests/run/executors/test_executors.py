@@ -1,7 +1,9 @@
+import multiprocessing
+import os
 import re
 import threading
 import warnings
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
 
 import numpy as np
@@ -10,11 +12,12 @@ import pytest
 import kmc
 from kmc.errors import EvaluationError
 from kmc.run.executors import DaskExecutor, MapExecutor, ProcessExecutor, as_executor
-from kmc.run.executors.task import evaluate_in_time, packed
+from kmc.run.executors.base import packed
+from kmc.run.executors.task import Package
 from kmc.targets.evaluate import Evaluator, stream_of
 from kmc.targets.model import Model
 from tests.run.executors import models
-from tests.run.executors.models import POINTS
+from tests.run.executors.models import POINTS, gone, wait_until
 
 
 def sampled(executor, target=models.quartic, **options):
@@ -73,7 +76,12 @@ def test_there_is_at_least_one_process(workers):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda t: ProcessExecutor(1, timeout=t), lambda t: DaskExecutor(_Client(), timeout=t)]
+    "make",
+    [
+        lambda t: ProcessExecutor(1, timeout=t),
+        lambda t: MapExecutor(SerialPool(), timeout=t),
+        lambda t: DaskExecutor(_Client(), timeout=t),
+    ],
 )
 @pytest.mark.parametrize(("timeout", "kind"), [(0, ValueError), (-1.0, ValueError), ("1 s", TypeError)])
 def test_a_timeout_is_positive(make, timeout, kind):
@@ -82,29 +90,58 @@ def test_a_timeout_is_positive(make, timeout, kind):
 
 
 @pytest.mark.parametrize(
-    ("on_error", "n_late", "expected"),
+    ("on_error", "expected"),
+    [("reject", [0.2, None, 0.6]), ("raise", [0.2, None, None])],  # what follows is not waited for
+)
+def test_late_calls_of_a_task(tmp_path, on_error, expected):
+    """Their processes are ended."""
+    task = Package(Model(models.Hung(tmp_path), dim=2, on_error=on_error), timeout=0.5).whole
+    found, seconds, n_timeouts = task(POINTS[1:4])
+    assert [getattr(outcome, "value", None) for outcome in found] == expected
+    assert n_timeouts == 1 and 0.5 <= seconds < 2
+    (hung,) = tmp_path.iterdir()
+    assert gone(int(hung.name))
+
+
+def test_processes_that_evaluate_for_workers_end_when_they_are_idle(tmp_path, monkeypatch):
+    monkeypatch.setattr("kmc.run.executors.task._IDLE_SECONDS", 1.0)
+    task = Package(Model(lambda x: (0.0, {"pid": os.getpid()}), dim=2), timeout=60.0).whole
+    first, second = (int(task(POINTS[:1]).outcomes[0].blobs["pid"]) for _ in range(2))
+    assert first == second != os.getpid()
+    wait_until(lambda: gone(first), 10)
+    assert int(task(POINTS[:1]).outcomes[0].blobs["pid"]) != first
+
+
+POOLS = {
+    "threads": lambda: ThreadPoolExecutor(2),
+    "spawned": lambda: multiprocessing.get_context("spawn").Pool(1),  # whose processes are daemonic
+    "futures": lambda: ProcessPoolExecutor(1),
+}
+
+
+@pytest.mark.parametrize(
+    ("pool", "log_density", "timeout"),
     [
-        ("reject", 1, [0.2, None, 0.6]),
-        ("retry", 1, [0.2, None, 0.6]),
-        ("raise", 1, [0.2, None, None]),  # what follows is not waited for
+        ("threads", models.hanging_far_out, 0.5),
+        pytest.param("threads", models.dying_far_out, 60.0, marks=pytest.mark.slow),
+        pytest.param("spawned", models.hanging_far_out, 0.5, marks=pytest.mark.slow),
+        pytest.param("spawned", models.dying_far_out, None, marks=pytest.mark.slow),
+        pytest.param("futures", models.dying_far_out, None, marks=pytest.mark.slow),
     ],
 )
-def test_late_calls_of_a_task(on_error, n_late, expected):
-    ends, late = threading.Event(), []  # ends: of calls that are late
+def test_calls_that_hang_or_die_in_a_pool(pool, log_density, timeout):
+    """The draws are those of a function that raises an error there."""
+    expected = sampled(None, Model(models.raising_far_out, dim=2, on_error="reject"))
+    with POOLS[pool]() as opened:
+        found = sampled(MapExecutor(opened, timeout), Model(log_density, dim=2, on_error="reject"))
+    np.testing.assert_array_equal(found.posterior["x"], expected.posterior["x"])
+    assert found.attrs["n_failed"] == expected.attrs["n_failed"] > 0
+    assert found.attrs["n_timeouts"] == (timeout == 0.5) * found.attrs["n_failed"]
 
-    def log_density(x):
-        if x[0] == 0.4:
-            late.append(x)
-            if len(late) <= n_late:
-                ends.wait(30)
-        return float(x[0])
 
-    try:
-        found, n_timeouts = evaluate_in_time(Model(log_density, dim=2, on_error=on_error), POINTS[1:4], 0.2)
-    finally:
-        ends.set()
-    assert str([getattr(outcome, "value", None) for outcome in found]) == str(expected)
-    assert n_timeouts == n_late
+def test_a_pool_has_a_map():
+    with pytest.raises(TypeError, match=r"pool=4: expected an object with a method map\(function, iterable\)"):
+        MapExecutor(4)
 
 
 def test_a_result_tells_how_workers_spent_their_time():
