@@ -1,4 +1,4 @@
-"""``kmc.simulation_based_calibration``: whether a model and a sampler find parameters whose data they simulated."""
+"""``kmc.simulation_based_calibration``: find parameters again whose data a model has simulated."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ _OPTIONS = inspect.signature(prepare).parameters.keys() - {"target", "seed", "ex
 _DEFAULTS = {name: p.default for name, p in inspect.signature(sample).parameters.items() if name in _OPTIONS}
 _LEVEL = 0.01  # of a warning, for all quantities together
 _SIMULATIONS = 10_000  # sets of uniform numbers; a p-value is at least about the inverse of it
+_MOST_POINTS = 1000  # at which distribution functions are compared: tables grow with them
 _AT_ONCE = 32  # runs that a pool gets that returns no single results
 
 
@@ -162,34 +163,36 @@ def uniformity(u: np.ndarray, prob: float = 0.95) -> tuple[float, np.ndarray]:
     -------
     p_value : float
         See [3]_ of :func:`simulation_based_calibration`.
-    band : ndarray, shape (3, n + 1)
+    band : ndarray, shape (3, k)
         Points z, and the least and the greatest fraction of the numbers below each: the distribution function of
-        uniform numbers is everywhere within this band with probability ``prob``.
+        uniform numbers is at all of them within this band with probability ``prob``.
     """
     n = len(u)
-    tail, uniform = _of_uniform_numbers(n)
-    z = np.arange(n + 1) / n
-    p_value = (1 + np.sum(uniform <= _smallest(tail, np.searchsorted(np.sort(u), z[1:], side="right")))) / (
-        1 + len(uniform)
-    )
+    z, tail, uniform = _of_uniform_numbers(n)
+    found = _smallest(tail, np.searchsorted(np.sort(u), z[1:], side="right"))
+    p_value = (1 + np.sum(uniform <= found)) / (1 + len(uniform))
     inside = tail >= np.quantile(uniform, 1.0 - prob)
     return float(p_value), np.array([z, np.argmax(inside, axis=0) / n, 1.0 - np.argmax(inside[::-1], axis=0) / n])
 
 
 @lru_cache(maxsize=4)
-def _of_uniform_numbers(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pointwise probabilities by count and point (n + 1, n + 1), and the smallest in each of many sets of n numbers."""
-    z, counts = np.arange(n + 1) / n, np.arange(n + 1)[:, None]
+def _of_uniform_numbers(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return points (k,), pointwise probabilities by count and point (n + 1, k), and the smallest in each of many sets.
+
+    A pointwise probability is that of so extreme a count of n uniform numbers below a point, two-sided.
+    """
+    cells = min(n, _MOST_POINTS)
+    z, counts = np.arange(cells + 1) / cells, np.arange(n + 1)[:, None]
     below, above = stats.binom.cdf(counts, n, z), stats.binom.sf(counts - 1, n, z)
     tail = np.minimum(2.0 * np.minimum(below, above), 1.0)
     rng = np.random.default_rng(0)
-    sets = (rng.multinomial(n, np.full(n, 1.0 / n), _SIMULATIONS // 100) for _ in range(100))
-    return tail, np.concatenate([_smallest(tail, np.cumsum(each, axis=1)) for each in sets])
+    sets = (rng.multinomial(n, np.full(cells, 1.0 / cells), _SIMULATIONS // 100) for _ in range(100))
+    return z, tail, np.concatenate([_smallest(tail, np.cumsum(each, axis=1)) for each in sets])
 
 
 def _smallest(tail: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The smallest pointwise probability of the numbers (..., n) below each point but the first."""
-    return tail[counts, np.arange(1, len(tail))].min(axis=-1)
+    """Return the smallest pointwise probability, from the counts (..., k - 1) below each point but the first."""
+    return tail[counts, np.arange(1, tail.shape[1])].min(axis=-1)
 
 
 def _check_model(model: Any) -> None:
@@ -205,7 +208,7 @@ def _check_model(model: Any) -> None:
 
 @dataclass(frozen=True)
 class _Run:
-    """One run: parameters, data, draws and ranks; called with the number of the run as a vector."""
+    """Makes one run: parameters, data, draws and ranks. It is called with the number of the run as a vector."""
 
     model: Model
     simulate: Callable[[Any, np.random.Generator], Any]
@@ -216,7 +219,7 @@ class _Run:
         return 0.0, self.ranks(round(float(x[0])))
 
     def problem(self, i: int) -> tuple[Model, np.ndarray, np.random.SeedSequence, np.random.Generator]:
-        """The posterior of simulated data, its true parameters as numbers (q,), and random numbers for the rest."""
+        """Return the posterior of simulated data, its true quantities (q,), and random numbers for the rest."""
         seed = np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, i))
         own, rest = seed.spawn(2)
         rng = np.random.default_rng(own)
@@ -228,7 +231,7 @@ class _Run:
         return model, np.concatenate(truth), rest, rng
 
     def ranks(self, i: int) -> dict[str, Any]:
-        """What is kept of a run: numbers and arrays."""
+        """Make the run, and return numbers and arrays."""
         model, truth, seed, rng = self.problem(i)
         run = prepare(**{**_DEFAULTS, **self.options, "target": model, "seed": seed})
         with closing(run.sweeps()) as sweeps:
@@ -255,7 +258,7 @@ class _Run:
 
 
 def _log_likelihood(model: Model, x: np.ndarray) -> np.ndarray:
-    """The total log-likelihood (1,) at a vector."""
+    """Return the total log-likelihood (1,) at a vector."""
     (outcome,) = evaluate_block(model, x[None])
     if isinstance(outcome, Failure):
         outcome.throw()
@@ -263,7 +266,7 @@ def _log_likelihood(model: Model, x: np.ndarray) -> np.ndarray:
 
 
 def _independent(draws: np.ndarray) -> np.ndarray:
-    """About as many of the draws (chains, n, q) as there are effective ones, shape (k, q)."""
+    """Thin draws (chains, n, q) to about as many as are effective, shape (k, q)."""
     moving = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
     effective = 1.0
     if draws.shape[1] >= LEAST_DRAWS and moving.size:
@@ -274,7 +277,7 @@ def _independent(draws: np.ndarray) -> np.ndarray:
 
 
 def _made(one: _Run, todo: Sequence[int], mapper: Mapper | None) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The runs as they end."""
+    """Yield the runs as they end."""
     if mapper is None:
         for i in todo:
             yield i, one.ranks(i)
@@ -293,7 +296,7 @@ def _made(one: _Run, todo: Sequence[int], mapper: Mapper | None) -> Iterator[tup
 
 
 def _blobs(i: int, outcome: Evaluation | Failure) -> Mapping[str, Any]:
-    """What a run made elsewhere returned; raises its own error if it failed."""
+    """Return the result of a run made elsewhere, or raise its error."""
     if isinstance(outcome, Failure):
         try:
             outcome.throw()
@@ -306,7 +309,7 @@ def _blobs(i: int, outcome: Evaluation | Failure) -> Mapping[str, Any]:
 
 
 class _Kept:
-    """Results of finished runs by number, in memory and in a folder if there is one."""
+    """Keeps results of finished runs by number, in memory and in a folder if there is one."""
 
     def __init__(self, store: Any, resume: bool, seed: Seed, options: Mapping[str, Any]):
         self.found: dict[int, Mapping[str, Any]] = {}
@@ -338,7 +341,7 @@ class _Kept:
             self.found[int(file.stem[4:])] = {name: np.array(value) for name, value in attributes.items()}
 
     def check(self, one: _Run) -> None:
-        """StoreError if a stored run is of another model or simulator."""
+        """Raise StoreError if a stored run is of another model or simulator."""
         for i in sorted(self.found)[:1]:
             truth, stored = one.problem(i)[1], self.found[i]["truth"]
             if truth.shape != stored.shape or not np.allclose(truth, stored, rtol=1e-6):
@@ -388,7 +391,7 @@ def _result(model: Model, runs: Sequence[Mapping[str, Any]], seed: np.random.See
 
 
 def _sentences(p_value: Any, warned: np.ndarray) -> list[str]:
-    level = _LEVEL / sum(variable.size for variable in p_value.data_vars.values())
+    level = max(_LEVEL / sum(p.size for p in p_value.data_vars.values()), 1.0 / _SIMULATIONS)
     wrong = [f"{name} (p = {float(p.min()):.2g})" for name, p in p_value.data_vars.items() if p.min() < level]
     if not wrong:
         return []

@@ -46,7 +46,7 @@ def plot_predictive(idata: Any, observed: Any = None, *, x: Any = None) -> np.nd
     --------
     >>> import kmc
     >>> model = kmc.Model(lambda p: -0.5 * (p["mu"] - 1.0) ** 2, parameters={"mu": kmc.Normal(0, 10)})
-    >>> idata = kmc.sample(model, draws=100, sampler="random-walk", seed=1, progress=False)
+    >>> idata = kmc.sample(model, max_evaluations=500, draws=None, seed=1, progress=False)
     >>> found = kmc.predictive(idata, lambda p, rng: rng.normal(p["mu"], 1.0, size=3))
     >>> kmc.plot_predictive(found, observed=[0.8, 1.1, 1.3]).shape
     (1,)

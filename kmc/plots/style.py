@@ -38,7 +38,7 @@ def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:
 
 
 def panels(k: int, size: tuple[float, float] = (3.4, 2.6)) -> Any:
-    """An array of k axes in a new figure, at most four in a row, each of this size in inches."""
+    """Make an array of k axes in a new figure, at most four in a row, each of this size in inches."""
     require_matplotlib()
     import matplotlib.pyplot as plt
 

@@ -384,13 +384,13 @@ class Model:
         return self.constrain(self._from_prior(rng, n))
 
     def prior_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """The same as unconstrained vectors (n, d)."""
+        """Draw from the prior: unconstrained vectors (n, d)."""
         if isinstance(self.prior, JointPrior):
             return self.start_points(self.prior.draw(rng, n), n, "prior")
         return self._from_prior(rng, n)
 
     def parameters_at(self, x: np.ndarray) -> Any:
-        """The parameters at a vector (d,), as a function of one point gets them: by name, or an array (d,)."""
+        """Return the parameters at a vector (d,), as a function of one point gets them: by name, or an array (d,)."""
         found = self.constrain(x[None])
         if self.parameters is None:
             return found["x"][0]

@@ -1,14 +1,17 @@
 """``kmc.simulation_based_calibration``: right and wrong models, any executor, runs that are killed, test and band."""
 
 import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import kmc
-from kmc.diagnostics.calibration import uniformity
+from kmc.diagnostics.calibration import _result, uniformity
 from kmc.run.store.files import StoreError
+from kmc.run.warning_codes import CODES
 from kmc.unwritable import import_arviz
 
 QUICK = {"sampler": "adaptive-metropolis", "draws": 60, "progress": False}
@@ -50,10 +53,10 @@ def test_a_right_model_has_uniform_ranks(found):
 def test_a_wrong_likelihood_is_seen():
     """Its scale is twice the simulator's; or the simulator is shifted by one standard deviation."""
     with pytest.warns(kmc.KmcWarning, match=r"The ranks of .*log_likelihood \(p = .* are not uniform"):
-        found = kmc.simulation_based_calibration(conjugate(2.0), simulate, 60, seed=2, **QUICK)
+        found = kmc.simulation_based_calibration(conjugate(2.0), simulate, 40, seed=2, **QUICK)
     assert len(json.loads(found.attrs["warnings"])) == 1
     with pytest.warns(kmc.KmcWarning, match=r"The ranks of mu \(p = "):
-        kmc.simulation_based_calibration(conjugate(), lambda p, rng: simulate(p, rng) + 1.0, 60, seed=3, **QUICK)
+        kmc.simulation_based_calibration(conjugate(), lambda p, rng: simulate(p, rng) + 1.0, 40, seed=3, **QUICK)
 
 
 class Map:
@@ -122,6 +125,42 @@ def test_a_run_that_is_interrupted_is_not_a_result(tmp_path):
     assert len(np.unique(resumed["runs"]["n_evaluations"])) == 1
 
 
+SCRIPT = """
+import os, sys
+import numpy as np
+import kmc
+
+def simulate(p, rng):
+    if sys.argv[1] == "dies" and os.path.exists("store/run-1.json"):
+        os._exit(9)
+    return rng.normal(p["mu"], 1.0, 3)
+
+model = kmc.Model(log_likelihood=lambda p, y: -0.5 * np.sum((y - p["mu"]) ** 2), parameters={"mu": kmc.Normal(0, 2)})
+options = {"sampler": "random-walk", "draws": 20, "warmup": 20, "progress": False}
+executor = 2 if sys.argv[1] == "processes" else None
+found = kmc.simulation_based_calibration(
+    model, simulate, 4, seed=1, store="store", resume=True, executor=executor, **options
+)
+print(found["ranks"]["mu"].values.tolist())
+"""
+
+
+@pytest.mark.slow
+def test_a_script_that_was_killed_goes_on_in_processes_without_a_guard(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+
+    def run(how, folder):
+        folder.mkdir(exist_ok=True)
+        command = [sys.executable, str(tmp_path / "script.py"), how]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    assert run("dies", tmp_path / "a").returncode == 9
+    assert sorted(path.name for path in (tmp_path / "a" / "store").glob("run-*")) == ["run-0.json", "run-1.json"]
+    resumed, whole = run("processes", tmp_path / "a"), run("one process", tmp_path / "b")
+    assert resumed.returncode == whole.returncode == 0, resumed.stderr + whole.stderr
+    assert resumed.stdout == whole.stdout and resumed.stdout
+
+
 @pytest.mark.parametrize("vectorized", [False, True])
 def test_names_shapes_known_values_and_labels(vectorized):
     def regress(p, y):
@@ -184,10 +223,12 @@ def test_what_cannot_be_calibrated():
         kmc.simulation_based_calibration(conjugate(noisy=True), simulate)
     with pytest.raises(TypeError, match="simulate=3"):
         kmc.simulation_based_calibration(conjugate(), 3)
+    with pytest.raises(TypeError, match="progress='yes'"):
+        kmc.simulation_based_calibration(conjugate(), simulate, progress="yes")
     with pytest.raises(ValueError, match="store=None"):
         kmc.simulation_based_calibration(conjugate(), simulate, resume=True)
     with pytest.raises(ValueError, match="within warm-up"):
-        kmc.simulation_based_calibration(conjugate(), simulate, 1, warmup=500, max_evaluations=100, draws=None, seed=1)
+        kmc.simulation_based_calibration(conjugate(), simulate, 1, warmup=500, max_evaluations=100, **QUICK)
     with pytest.raises(TypeError, match="use warmup="):
         kmc.simulation_based_calibration(conjugate(), simulate, 1, tune=5)
 
@@ -211,6 +252,25 @@ def test_uniform_numbers_are_within_the_band_as_often_as_it_says():
     assert abs(inside - 0.95) < 4 * np.sqrt(0.95 * 0.05 / sets)  # the band itself is of 10,000 sets
     p = np.array([uniformity(rng.random(n))[0] for _ in range(sets)])
     assert abs(np.mean(p < 0.1) - 0.1) < 4 * np.sqrt(0.1 * 0.9 / sets)
+
+
+def test_more_numbers_than_points():
+    """The distribution of the largest deviations does not depend on the number much, nor does memory."""
+    rng = np.random.default_rng(1)
+    z, low, high = uniformity(rng.random(4000))[1]
+    assert len(z) == len(low) == 1001
+    assert 2 * np.sqrt(0.25 / 4000) < np.max(high - z) < 4 * np.sqrt(0.25 / 4000)
+    assert uniformity(rng.random(4000) ** 1.1)[0] < 0.01
+
+
+def test_many_quantities_are_not_too_many_for_a_warning():
+    """With 10,000 sets of uniform numbers no p-value is below 0.01 / 150."""
+    parameters = {"mu": kmc.Normal(0, 1, shape=150)}
+    model = kmc.Model(log_likelihood=lambda p, y: -np.sum((y - p["mu"]) ** 2), parameters=parameters)
+    runs = [{"pit": np.full(151, 0.001), "rank": np.zeros(151), "truth": np.zeros(151)} for _ in range(20)]
+    runs = [{**run, "n_draws": 1, "n_evaluations": 1, "warned": np.zeros(len(CODES), bool)} for run in runs]
+    with pytest.warns(kmc.KmcWarning, match="not uniform"):
+        _result(model, runs, np.random.SeedSequence(1))
 
 
 def test_the_band_is_that_of_arviz():
