@@ -63,6 +63,7 @@ MAY_IMPORT = {
     "testing": {"mcmc", "targets"},
     "reports": {"diagnostics", "plots", "run"},
     "demo": {"targets", "plots", "kmc"},
+    "plugins": {"targets", "mcmc", "kmc"},
     "cli": {"ess", "run", "diagnostics", "demo", "kmc"},
 }
 """By layer, the layers that it imports; those of ``ANYWHERE`` besides."""

@@ -1,0 +1,21 @@
+"""Samplers for other packages: each module needs its package, which kmc does not install."""
+
+from __future__ import annotations
+
+import math
+
+from kmc.targets.parameters import Interval, LowerBound, Parameter, Real, UpperBound
+
+
+def missing(package: str) -> ImportError:
+    """The error for a package that is not installed."""
+    return ImportError(f"kmc.plugins.{package} needs {package}. Install it with: pip install {package}")
+
+
+def support(low: float, high: float) -> Parameter:
+    """A parameter between two bounds, either of which may be infinite."""
+    if math.isfinite(low) and math.isfinite(high):
+        return Interval(low, high)
+    if math.isfinite(low):
+        return LowerBound(low)
+    return UpperBound(high) if math.isfinite(high) else Real()
