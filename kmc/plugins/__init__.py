@@ -8,12 +8,12 @@ from kmc.targets.parameters import Interval, LowerBound, Parameter, Real, UpperB
 
 
 def missing(package: str) -> ImportError:
-    """The error for a package that is not installed."""
-    return ImportError(f"kmc.plugins.{package} needs {package}. Install it with: pip install {package}")
+    """Make the error for a package that is not installed."""
+    return ImportError(f"kmc.plugins.{package.lower()} needs {package}: pip install {package.lower()}")
 
 
 def support(low: float, high: float) -> Parameter:
-    """A parameter between two bounds, either of which may be infinite."""
+    """Return a parameter between two bounds, either of which may be infinite."""
     if math.isfinite(low) and math.isfinite(high):
         return Interval(low, high)
     if math.isfinite(low):

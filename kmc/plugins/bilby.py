@@ -17,10 +17,12 @@ except ImportError as error:
 
 
 class Kmc(NestedSampler):
-    """Samples in the unit cube of the priors, and estimates the evidence; bilby finds it by the name "kmc".
+    """Sample in the unit cube of the priors, and estimate the evidence; bilby finds it by the name "kmc".
 
     The options below are those of :func:`kmc.sample`, given to ``bilby.run_sampler``. With ``npool`` the likelihood is
-    evaluated in so many processes. Warnings of the run are in the result's ``meta_data["kmc_warnings"]``.
+    evaluated in so many processes. ``store="line.zarr", resume=True`` continues a run that was killed. Warnings of the
+    run are in the result's ``meta_data["kmc_warnings"]``; after an error in the likelihood, the draws are ``idata`` of
+    the error.
     """
 
     sampler_name = "kmc"
@@ -52,6 +54,8 @@ class Kmc(NestedSampler):
             self.result.log_evidence_err = float(found["se"][0])
         except ValueError as error:  # few draws, or a sampler that has no evidence
             logger.warning("kmc has no evidence: %s", error)
+        plain = (bool, int, float, str, type(None))
+        self.result.sampler_kwargs = {k: v if isinstance(v, plain) else str(v) for k, v in options.items()}  # for JSON
         self.result.samples = idata["posterior"]["x"].values.reshape(-1, self.ndim)
         self.result.log_likelihood_evaluations = idata["blobs"]["total_log_likelihood"].values.ravel()
         self.result.meta_data["kmc_warnings"] = kmc.warnings(idata)

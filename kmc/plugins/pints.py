@@ -14,11 +14,11 @@ from kmc.threads import single_threaded
 try:
     from pints import MultiChainMCMC
 except ImportError as error:
-    raise missing("pints") from error
+    raise missing("PINTS") from error
 
 
 class KernelHMC(MultiChainMCMC):
-    """Samples by kernel HMC. Warm-up ends before the first iteration, so that all iterations are draws.
+    """Sample by kernel HMC. Warm-up ends before the first iteration, so that all iterations are draws.
 
     NumPy's global seed determines the draws, as for PINTS's own methods.
     """
@@ -35,7 +35,13 @@ class KernelHMC(MultiChainMCMC):
         return self._points
 
     def tell(self, fxs: Any) -> Any:
-        """Take their values (k,), and return the draws, their log-densities and which have moved; None in warm-up."""
+        """Take the log-densities (k,) at these points, and return the next draws, or None in warm-up.
+
+        Returns
+        -------
+        tuple or None
+            Draws (chains, d), their log-densities (chains,), and whether each differs from the last (chains,).
+        """
         values = np.array(fxs, float)
         values[~(values < np.inf)] = -np.inf
         with single_threaded():

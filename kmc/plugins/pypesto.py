@@ -13,20 +13,22 @@ try:
     from pypesto.result import McmcPtResult
     from pypesto.sample import Sampler
 except ImportError as error:
-    raise missing("pypesto") from error
+    raise missing("pyPESTO") from error
 
 
 class KmcSampler(Sampler):
-    """Samples by kernel HMC within the bounds of a problem.
+    """Sample within the bounds of a problem.
 
-    Options are those of :func:`kmc.sample`, and the attribute ``idata`` is its result. pyPESTO's trace has the draws of
-    all chains as one, without warm-up, and the values that the run has evaluated.
+    Options are those of :func:`kmc.sample`, and the attribute ``idata`` is its result; after an error in the objective,
+    it is an attribute of the error. pyPESTO's trace has the draws of all chains as one, without warm-up, and the values
+    that the run has evaluated.
     """
 
     @classmethod
     def default_options(cls) -> dict[str, Any]:
         """Return the defaults of kmc.sample."""
         return {
+            "sampler": "kernel-hmc",
             "chains": 4,
             "warmup": None,
             "max_evaluations": None,
@@ -39,20 +41,20 @@ class KmcSampler(Sampler):
         }
 
     def initialize(self, problem: Any, x0: Any = None) -> None:
-        """Set the problem; start points are random, and include x0 if it is given."""
+        """Set the problem, and points (d,) or (k, d) to start from, besides random ones."""
         self.problem = problem
         names = [problem.x_names[i] for i in problem.x_free_indices]
-        self._supports = {
-            name: support(*bounds) for name, bounds in zip(names, zip(problem.lb, problem.ub), strict=True)
-        }
+        bounds = zip(problem.lb, problem.ub, strict=True)
+        self._supports = {name: support(*each) for name, each in zip(names, bounds, strict=True)}
         self._starts = np.empty((0, len(names))) if x0 is None else np.atleast_2d(x0)
 
     def sample(self, n_samples: int, beta: float = 1.0) -> None:
-        """Make at least that many draws, over all chains."""
+        """Make at least `n_samples` draws, over all chains, of the posterior to the power `beta`."""
         chains = self.options["chains"]
         self.beta = beta
-        model = kmc.Model(self._log_density, parameters=self._supports, initial=self._initial(2 * chains))
-        self.idata = kmc.sample(model, draws=-(-n_samples // chains), **self.options)
+        model = kmc.Model(self._log_density, parameters=self._supports)
+        initial = self._initial(model, 2 * chains)
+        self.idata = kmc.sample(model, initial=initial, draws=-(-n_samples // chains), **self.options)
 
     def get_samples(self) -> McmcPtResult:
         """Return the draws, without evaluating the objective again."""
@@ -68,13 +70,13 @@ class KmcSampler(Sampler):
         )
 
     def _log_density(self, parameters: dict[str, float]) -> float:
-        return -self.beta * float(self.problem.objective(np.array(list(parameters.values()))))
+        value = -self.beta * float(self.problem.objective(np.array(list(parameters.values()))))
+        return value if value > -np.inf else -np.inf  # pyPESTO, too, takes NaN for a density of zero
 
-    def _initial(self, k: int) -> dict[str, np.ndarray]:
-        """Return those given, moved off the bounds, and k random points in the middle nine tenths."""
+    def _initial(self, model: kmc.Model, k: int) -> dict[str, np.ndarray]:
+        """Return the given points, moved off the bounds, and k random ones."""
         low, high = np.asarray(self.problem.lb), np.asarray(self.problem.ub)
-        rng = np.random.default_rng(self.options["seed"])
-        drawn = low + (high - low) * rng.uniform(0.05, 0.95, (k, len(low)))
-        points = np.vstack([self._starts, drawn])
-        points = np.clip(points, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
-        return dict(zip(self._supports, points.T, strict=True))
+        off = 1e-6 * np.where(np.isfinite(high - low), high - low, 1.0)
+        given = np.clip(self._starts, low + off, high - off).T
+        drawn = model.constrain(np.random.default_rng(self.options["seed"]).uniform(-2.0, 2.0, (k, len(low))))
+        return {name: np.concatenate([each, drawn[name]]) for name, each in zip(drawn, given, strict=True)}

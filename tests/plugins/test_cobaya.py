@@ -50,21 +50,49 @@ def test_quickstart(tmp_path):
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 4 * table["mcse_mean"])
     assert np.all(np.abs(draws.std(axis=0) - sd) < 4 * table["mcse_sd"])
     for k in (0, 500):  # what the run has kept is what cobaya computes
-        row = sample[k]
+        row = sample.data.iloc[k]
         there = sampler.model.logposterior({"a": row["a"], "b": row["b"]})
         assert -row["minuslogpost"] == pytest.approx(there.logpost)
         assert -row["minuslogprior"] == pytest.approx(there.logprior)
         assert list(row[["derived_a", "derived_b"]]) == pytest.approx(there.derived)
     written = np.loadtxt(tmp_path / "chains" / "line.1.txt")
-    np.testing.assert_allclose(written[:, 2:4], draws, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(written[:, 2:4], draws, rtol=1e-6, atol=1e-7)
     assert sampler.samples(to_getdist=True).getMeans()[:2] == pytest.approx(draws.mean(axis=0))
 
 
-def test_a_run_is_determined_by_its_seed_and_repeated_by_force(tmp_path):
-    output = str(tmp_path / "chains")
-    first, again = (
-        run(quickstart(max_evaluations=200, draws=None), output=output, force=True)[1].samples() for _ in range(2)
-    )
+def counted(limit, **options):
+    """Return an input without derived parameters, whose likelihood fails after so many calls, and their number."""
+    calls = []
+
+    def likelihood(a, b):
+        calls.append((a, b))
+        if len(calls) > limit:
+            raise RuntimeError("the node failed")
+        return float(stats.multivariate_normal(MEAN, COVARIANCE).logpdf([a, b]))
+
+    found = quickstart(max_evaluations=300, draws=None, **options)
+    found["likelihood"] = {"mine": {"external": likelihood, "input_params": ["a", "b"]}}
+    found["params"] = {name: found["params"][name] for name in ("a", "b")}
+    return found, calls
+
+
+def test_a_failed_run_is_resumed_and_repeated_by_force(tmp_path):
+    output = str(tmp_path / "chains" / "line")
+    with pytest.raises(kmc.EvaluationError, match="node failed") as error:
+        run(counted(200, seed=None)[0], output=output, stop_at_error=True)
+    assert error.value.idata.attrs["n_evaluations"] >= 200
+    with pytest.raises(Exception, match="resume"):
+        run(counted(1000, seed=None)[0], output=output)
+    info, calls = counted(1000, seed=None)
+    _, sampler = run(info, output=output, resume=True)
+    assert len(calls) < 110 < sampler.idata.attrs["n_evaluations"]
+    assert len(sampler.samples()) == sampler.idata.posterior["a"].size
+    info, calls = counted(1000, seed=None)
+    run(info, output=output, force=True)
+    assert len(calls) > 250
+
+
+def test_a_run_is_determined_by_its_seed():
+    first, again, other = (run(counted(1000, seed=seed)[0])[1].samples() for seed in (1, 1, 2))
     np.testing.assert_array_equal(first["a"], again["a"])
-    other = run(quickstart(max_evaluations=200, draws=None, seed=2))[1].samples()
     assert not np.any(other["a"][0] == first["a"][0])
