@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import kmc
 from kmc.targets.parameters import Interval, LowerBound, Parameter, Real, UpperBound
 
 
@@ -19,3 +21,13 @@ def support(low: float, high: float) -> Parameter:
     if math.isfinite(low):
         return LowerBound(low)
     return UpperBound(high) if math.isfinite(high) else Real()
+
+
+def sample(model: kmc.Model, **options: Any) -> Any:
+    """Run :func:`kmc.sample`, and raise a RuntimeError with the attribute ``idata`` if it ends without draws."""
+    idata = kmc.sample(model, **options)
+    if idata["posterior"].sizes["draw"]:
+        return idata
+    error = RuntimeError("kmc made no draws, since the run ended within warm-up: allow more evaluations or time")
+    error.idata = idata  # type: ignore[attr-defined]
+    raise error

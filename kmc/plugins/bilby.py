@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import kmc
-from kmc.plugins import missing
+from kmc.plugins import missing, sample
 
 try:
     from bilby.core.sampler.base_sampler import NestedSampler
@@ -19,8 +19,8 @@ except ImportError as error:
 class Kmc(NestedSampler):
     """Sample in the unit cube of the priors, and estimate the evidence; bilby finds it by the name "kmc".
 
-    The options below are those of :func:`kmc.sample`, given to ``bilby.run_sampler``. With ``npool`` the likelihood is
-    evaluated in so many processes. ``store="line.zarr", resume=True`` continues a run that was killed. Warnings of the
+    The options below are those of :func:`kmc.sample`, given to ``bilby.run_sampler``; ``kmc_sampler`` is its `sampler`.
+    With ``npool`` the likelihood is evaluated in so many processes. ``store="line.zarr", resume=True`` continues a run that was killed. Warnings of the
     run are in the result's ``meta_data["kmc_warnings"]``; after an error in the likelihood, the draws are ``idata`` of
     the error.
     """
@@ -28,7 +28,7 @@ class Kmc(NestedSampler):
     sampler_name = "kmc"
     sampling_seed_key = "seed"
     default_kwargs = {  # noqa: RUF012, as in bilby
-        "sampler": "kernel-hmc",
+        "kmc_sampler": "kernel-hmc",
         "draws": 1000,
         "warmup": None,
         "chains": 4,
@@ -46,16 +46,17 @@ class Kmc(NestedSampler):
         options = dict(self.kwargs)
         if options["executor"] is None and (self.npool or 1) > 1:
             options["executor"] = self.npool
+        plain = (bool, int, float, str, type(None))
+        self.result.sampler_kwargs = {k: v if isinstance(v, plain) else str(v) for k, v in options.items()}  # for JSON
+        options["sampler"] = options.pop("kmc_sampler")
         model = kmc.Model(log_likelihood=self._log_likelihood, prior_transform=self._prior_transform, dim=self.ndim)
-        idata = kmc.sample(model, **options)
+        idata = sample(model, **options)
         try:
             found = kmc.evidence(idata, progress=False)
             self.result.log_evidence = float(found["log_evidence"][0])
             self.result.log_evidence_err = float(found["se"][0])
         except ValueError as error:  # few draws, or a sampler that has no evidence
             logger.warning("kmc has no evidence: %s", error)
-        plain = (bool, int, float, str, type(None))
-        self.result.sampler_kwargs = {k: v if isinstance(v, plain) else str(v) for k, v in options.items()}  # for JSON
         self.result.samples = idata["posterior"]["x"].values.reshape(-1, self.ndim)
         self.result.log_likelihood_evaluations = idata["blobs"]["total_log_likelihood"].values.ravel()
         self.result.meta_data["kmc_warnings"] = kmc.warnings(idata)
@@ -67,4 +68,4 @@ class Kmc(NestedSampler):
 
     def _log_likelihood(self, x: np.ndarray) -> float:
         value = float(self.log_likelihood(x))
-        return value if value > np.nan_to_num(-np.inf) else -np.inf  # bilby's number where a constraint is violated
+        return -np.inf if value == np.nan_to_num(-np.inf) else value  # bilby's number where a constraint is violated

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import kmc
-from kmc.plugins import missing, support
+from kmc.plugins import missing, sample, support
 
 try:
     from cobaya import mpi
@@ -56,9 +56,9 @@ class Kmc(Sampler):
         if self.output:
             options["store"] = self.output.add_suffix(f"kmc_{1 + mpi.rank()}")
             options["resume"] = self.output.is_resuming()
-        self.idata = kmc.sample(model, seed=None if options.get("resume") else self.random_state, **options)
+        self.idata = sample(model, seed=None if options.get("resume") else self.random_state, **options)
         columns = [self.idata["posterior"][name].values.ravel() for name in names]
-        blobs = self.idata.get("blobs", {})
+        blobs = self.idata["blobs"]
         self.collection = SampleCollection(self.model, self.output, name=str(1 + mpi.rank()))
         parts = {part: blobs[part].values.reshape(-1, blobs[part].shape[-1]) for part in _PARTS if part in blobs}
         for k, values in enumerate(np.transpose(columns)):
@@ -83,6 +83,6 @@ class Kmc(Sampler):
     def _log_density(self, parameters: dict[str, float]) -> Any:
         found = self.model.logposterior(parameters, cached=False)
         if not found.logpost > -np.inf:
-            return -np.inf
+            return float(found.logpost)
         parts = {part: np.array(getattr(found, part), float) for part in _PARTS}
         return float(found.logpost), {part: values for part, values in parts.items() if values.size}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import kmc
-from kmc.plugins import missing, support
+from kmc.plugins import missing, sample, support
 
 try:
     from pypesto.result import McmcPtResult
@@ -54,7 +54,7 @@ class KmcSampler(Sampler):
         self.beta = beta
         model = kmc.Model(self._log_density, parameters=self._supports)
         initial = self._initial(model, 2 * chains)
-        self.idata = kmc.sample(model, initial=initial, draws=-(-n_samples // chains), **self.options)
+        self.idata = sample(model, initial=initial, draws=-(-n_samples // chains), **self.options)
 
     def get_samples(self) -> McmcPtResult:
         """Return the draws, without evaluating the objective again."""
@@ -70,8 +70,7 @@ class KmcSampler(Sampler):
         )
 
     def _log_density(self, parameters: dict[str, float]) -> float:
-        value = -self.beta * float(self.problem.objective(np.array(list(parameters.values()))))
-        return value if value > -np.inf else -np.inf  # pyPESTO, too, takes NaN for a density of zero
+        return -self.beta * float(self.problem.objective(np.array(list(parameters.values()))))
 
     def _initial(self, model: kmc.Model, k: int) -> dict[str, np.ndarray]:
         """Return the given points, moved off the bounds, and k random ones."""

@@ -73,18 +73,18 @@ def test_constraints_and_fixed_parameters(tmp_path):
         {"m": prior.Uniform(0, 5), "c": prior.Uniform(-2, 2), "sum": prior.Constraint(0.6, 0.8)},
         conversion_function=with_sum,
     )
-    draws = run(likelihood, priors, tmp_path / "constraint", max_evaluations=600, draws=None).posterior
+    draws = run(likelihood, priors, tmp_path / "constraint", kmc_sampler="random-walk", draws=200).posterior
     assert np.all((draws["m"] + draws["c"] > 0.6) & (draws["m"] + draws["c"] < 0.8))
     fixed = {"m": prior.Uniform(0, 5), "c": 0.2}
-    result = run(likelihood, fixed, tmp_path / "fixed", max_evaluations=400, draws=None, npool=2)
+    result = run(likelihood, fixed, tmp_path / "fixed", max_evaluations=300, draws=None, npool=2)
     assert np.all(result.posterior["c"] == 0.2) and result.search_parameter_keys == ["m"]
 
 
 def test_a_result_without_evidence(tmp_path):
     likelihood, priors = linear_regression()
-    result = run(likelihood, priors, tmp_path, sampler_options={}, draws=3, warmup=3)
+    result = run(likelihood, priors, tmp_path, draws=3, warmup=3)
     assert len(result.posterior) == 12 and np.isnan(result.log_evidence)
 
 
 def test_options_are_those_of_kmc():
-    assert Kmc.default_kwargs.keys() <= set(kmc.sample.__code__.co_varnames)
+    assert Kmc.default_kwargs.keys() - {"kmc_sampler"} <= set(kmc.sample.__code__.co_varnames)

@@ -74,6 +74,21 @@ def test_open_bounds_failed_calls_and_a_resumed_run(tmp_path):
     np.testing.assert_array_equal(first.trace_x, again.trace_x)
 
 
+def test_an_interrupted_warm_up():
+    calls = []
+
+    def interrupted(x):
+        calls.append(x)
+        if len(calls) == 100:
+            raise KeyboardInterrupt
+        return 0.5 * np.sum(x**2)
+
+    problem = pypesto.Problem(pypesto.Objective(fun=interrupted), lb=[-5, -5], ub=[5, 5])
+    with pytest.raises(RuntimeError, match="within warm-up") as error:
+        pypesto.sample.sample(problem, 40, KmcSampler({"seed": 1, "progress": False}))
+    assert error.value.idata.attrs["n_evaluations"] >= 99
+
+
 def test_options_are_those_of_kmc():
     with pytest.raises(KeyError, match="draws"):
         KmcSampler({"draws": 10})
