@@ -20,9 +20,9 @@ class Kmc(NestedSampler):
     """Sample in the unit cube of the priors, and estimate the evidence; bilby finds it by the name "kmc".
 
     The options below are those of :func:`kmc.sample`, given to ``bilby.run_sampler``; ``kmc_sampler`` is its `sampler`.
-    With ``npool`` the likelihood is evaluated in so many processes. ``store="line.zarr", resume=True`` continues a run that was killed. Warnings of the
-    run are in the result's ``meta_data["kmc_warnings"]``; after an error in the likelihood, the draws are ``idata`` of
-    the error.
+    With ``npool`` the likelihood is evaluated in so many processes. ``store="line.zarr", resume=True`` continues a run
+    that was killed. Warnings of the run are in the result's ``meta_data["kmc_warnings"]``; after an error in the
+    likelihood, the draws are ``idata`` of the error.
     """
 
     sampler_name = "kmc"
