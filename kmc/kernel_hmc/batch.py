@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kmc.kernel_hmc.fitting import Process
-from kmc.surrogate.mean import mean_values
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,7 @@ def candidates(
 def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: int, first: np.ndarray) -> np.ndarray:
     """Return at most ``count`` of the candidates (n, d), which are draws at powers (n,), behind ``first`` (0 or 1, d).
 
-    Without ``first``, it is that with the largest predicted log-density plus one standard deviation. The others, one
-    after the other, decrease the expected loss most: the sum over the candidates of
+    The others, one after the other, decrease the expected loss most: the sum over the candidates of
     σ² / (1 + σ²) times their power, with σ² the variance of the log-density given the values
     chosen so far. It is a design by the variance that is left (Cohn 1996), of a loss that
     saturates: where the log-density is wrong by some nats, a proposal is lost, and more nats
@@ -51,25 +49,23 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
     ----------
     Cohn (1996), Neural network exploration using optimal experiment design, Neural Networks 9.
     """
-    given = len(first) > 0
+    given = len(first)
     if given:
         candidates, powers = np.vstack([first, candidates]), np.append(1.0, powers)
-    u = process.transport(candidates)
     scale = process.temperature
-    mean = np.minimum(mean_values(process.mean, process.regression.coordinates, u)[:, 0], 0.0)
-    covariances = process.regression.conditional(u).covariances()
+    covariances = process.regression.conditional(process.transport(candidates)).covariances()
     noise = np.exp(2.0 * process.regression.hyperparameters.noise)
     chosen: list[int] = []
     for k in range(min(count, len(candidates))):
         variances = np.maximum(np.diag(covariances), 0.0)
-        if k == 0:
-            score = np.arange(len(u)) == 0 if given else mean + np.sqrt(variances)
+        if k < given:
+            j = k
         else:
             left = variances[None, :] - covariances**2 / (variances + noise)[:, None]
             left = scale**2 * np.maximum(left, 0.0)
             score = -(left / (1.0 + left)) @ powers
             score[chosen] = -np.inf
-        j = int(np.argmax(score))
+            j = int(np.argmax(score))
         chosen.append(j)
         # Conditional on a value at j.
         column = covariances[j] / np.sqrt(variances[j] + noise)

@@ -25,9 +25,7 @@ from kmc.surrogates.walls import Wall, learn_wall, walled
 from kmc.surrogates.whitening import Whitening
 
 REACH = 1.5
-"""Chains of learning stay in the box of the points that are not deep, so many times as large, and the density falls
-outside their ball, so many times as large.
-"""
+"""The density falls outside the ball of the points that are not deep, so many times as large."""
 
 SEARCHED = 250
 """Most points of a search for hyperparameters, half of them the highest and the others of all depths: without deep
@@ -39,23 +37,9 @@ PRIOR = 0.5
 density falls like a normal 1.4 times as wide.
 """
 
-_WITHOUT = 10.0  # nats below the lowest value: points without density where no wall is known
-
-
-class Box(NamedTuple):
-    """A region in transported coordinates."""
-
-    lower: np.ndarray  # (d,)
-    upper: np.ndarray  # (d,)
-
-    def enlarged(self) -> Box:
-        """Return the box around the same center, ``REACH`` times as large."""
-        center, half = (self.lower + self.upper) / 2, REACH * (self.upper - self.lower) / 2 + 1e-12
-        return Box(center - half, center + half)
-
-    def contains(self, u: np.ndarray) -> np.ndarray:
-        """Return whether the rows of u (n, d) are inside, (n,)."""
-        return np.all((u >= self.lower) & (u <= self.upper), axis=1)
+_FAILED = 3  # points without density near the draws for a wall; fewer say nothing, as models fail at random, too
+_BETTER_THAN_CHANCE = 0.7  # factor on the loss of a wall that says nothing
+_WITHOUT = 10.0  # nats below the lowest value: points without density where no wall describes them
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +57,7 @@ class Process(InCoordinates):
     mean: Mean  # of the regression, without spurious mass
     highest: float  # value of the density of u
     temperature: float  # 1 as soon as enough values count
-    box: Box  # of the points that are not deep
+    reach: float  # radius of the ball in z outside of which the density falls
     wall: Wall | None
     counting: np.ndarray  # (n,), which values count
 
@@ -82,6 +66,10 @@ class Process(InCoordinates):
     def heights(self, x: np.ndarray) -> np.ndarray:
         """Return the mean at the rows of x (n, d), relative to the highest value and divided by the temperature."""
         return mean_values(self.mean, self.regression.coordinates, self.transport(x))[:, 0]
+
+    def beyond(self, x: np.ndarray) -> np.ndarray:
+        """Return which rows of x (n, d) are outside the ball, (n,)."""
+        return np.linalg.norm(self.coordinates(x), axis=1) > self.reach
 
     def facts(self, draws: np.ndarray) -> dict[str, Any]:
         """Return facts for the results' attributes; ``draws`` (n, d) are of the density."""
@@ -160,8 +148,10 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     u = transport(seen.points)
     dim = u.shape[1]
     finite = np.isfinite(values)
-    wall = learn_wall(u, values, transport(seen.draws), rng=rng)
-    rows = finite if wall is not None else np.full(len(u), True)
+    wall = learn_wall(u, values, transport(seen.draws), rng=rng, fewest=_FAILED)
+    rows = finite
+    if (wall is None and np.mean(finite) < 0.5) or (wall is not None and wall.loss > _BETTER_THAN_CHANCE * np.log(2.0)):
+        wall, rows = None, np.full(len(u), True)
     u, values, finite = u[rows], values[rows], finite[rows]
     highest = float(values[finite].max())
     known = np.where(finite, values, values[finite].min() - _WITHOUT) - highest
@@ -196,9 +186,8 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         counts = counts | high
     regression = replace(regression, negative_log_likelihood=likelihood)
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
-    near = _near(u, known)
-    radius = float(np.linalg.norm(coordinates.map(near), axis=1).max())
-    state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling, REACH * radius)
+    reach = REACH * float(np.linalg.norm(coordinates.map(_near(u, known)), axis=1).max())
+    state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling, reach)
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
     state = walled(state, wall, whitening)
     counting = np.zeros(len(rows), bool)
@@ -211,7 +200,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         mean,
         highest,
         temperature,
-        Box(near.min(axis=0), near.max(axis=0)),
+        reach,
         wall,
         counting,
     )

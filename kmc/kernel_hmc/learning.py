@@ -43,7 +43,7 @@ class Settings:
     growth: float = 0.05
     """Size of a batch as a share of the evaluations so far, at least half of the dimension."""
     lost: float = 0.01
-    """Share of the blocks that may be lost at the edge of the box when learning ends."""
+    """Share of the blocks that may end where the density is not known when learning ends."""
     refit: float = 0.15
     """Growth of the number of evaluations after which hyperparameters are searched for again."""
 
@@ -125,7 +125,7 @@ class Learning:
     def is_done(self, left: int) -> bool:
         """Return whether learning should end, with so many evaluations left for it and for draws.
 
-        It goes on as long as chains would leave the box of learning.
+        It goes on as long as chains go where the density is not known.
         """
         if self._chains is None or self.process.temperature > 1.0 or self._chains.lost > self._settings.lost:
             return False
@@ -143,11 +143,12 @@ class Learning:
     def tell(self, values: np.ndarray) -> None:
         """Compare the values (b,) of the batch with their predictions, and keep them."""
         assert self._batch is not None
-        # The first is where the prediction is highest, so it is too high: no test of the others.
-        known = values[1:]
-        height = np.fmax(self._forecast[1:], np.where(np.isfinite(known), known, -np.inf))
+        # A step of the climb goes where the prediction is highest, so it is too high: no test of the others.
+        new = slice(len(self._step), None)
+        known, forecast = values[new], self._forecast[new]
+        height = np.fmax(forecast, np.where(np.isfinite(known), known, -np.inf))
         weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
-        self._record.append(Prediction(self._forecast[1:], known, self._sds[1:], weight))
+        self._record.append(Prediction(forecast, known, self._sds[new], weight))
         if len(self._step):
             self._cubes = (
                 min(self._cubes + 1, len(RADII)) if values[0] > self.values.max() else max(self._cubes - LOST, 0)

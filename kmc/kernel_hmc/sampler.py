@@ -27,10 +27,10 @@ class LearnedHMC(Startable):
 
     learning_share: float = 0.6
     burn_in: int = 5
-    archive_probability: float = 0.06
-    tempered_probability: float = 0.1
-    single_move_probability: float = 0.1
-    mode_jump_probability: float = 0.1
+    archive_probability: float = 0.03
+    tempered_probability: float = 0.05
+    single_move_probability: float = 0.05
+    mode_jump_probability: float = 0.05
     jump_probability: float = 0.15
     small_step_probability: float = 0.4
     trajectory_length: float = 2.5

@@ -169,7 +169,8 @@ class KernelHMCState:
         z = surrogate.coordinates(archive)
         trials = Trials(surrogate.jit_state, z[:_TRIALS], z)
         inner = options.inner._replace(step_size=choose_step_size(trials, options.inner, rng))
-        longest = choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
+        # Trials see correlations above 0.1, which would cost every fifth effective draw.
+        longest = 2 * choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
         # The chains of learning move little at a time: further draws reach the ends of ridges.
         further = learning.sample(_REACHING, rng, moves=longest // 2)
         archive = distinct(further, options.max_archive, rng)

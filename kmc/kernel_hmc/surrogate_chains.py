@@ -33,7 +33,7 @@ class Chains:
     powers: np.ndarray  # (k,)
     archive: np.ndarray  # (n, d), in x: differences of its points are jumps
     options: InnerChainOptions
-    lost: float = 0.0  # share of the last blocks at power 1 that ended outside the box
+    lost: float = 0.0  # share of the last blocks at power 1 that ended where the density is not known
 
 
 def tuned(process: Process, chains: Chains, rng: np.random.Generator) -> Chains:
@@ -54,11 +54,11 @@ def sample(
 ) -> tuple[np.ndarray, Chains]:
     """Return the states (blocks, k, d) after each block of so many moves, in x, and the chains at their end.
 
-    Chains stay in the box of the process, enlarged; starts outside it are moved to its edge. Errors are taken to be
+    Starts outside the ball of the process are moved to its edge. Errors are taken to be
     ``ratio`` times the process's standard deviation. With modes, chains jump between these after each block.
     """
-    box, powers = process.box.enlarged(), chains.powers
-    x = process.transport.back(np.clip(process.transport(chains.positions), box.lower, box.upper))
+    powers, z = chains.powers, process.coordinates(chains.positions)
+    x = process.back(z * np.minimum(process.reach / np.linalg.norm(z, axis=1, keepdims=True), 1.0))
     heat = np.array([flattened(power) for power in powers])
     archive, rngs = process.coordinates(chains.archive), rng.spawn(len(x))
 
@@ -74,9 +74,8 @@ def sample(
     for _ in range(blocks):
         ends = moved(x)
         more = _doubts(process, ends, ratio)
-        inside = box.contains(process.transport(ends))
-        lost.append(1.0 - inside[powers == 1.0].mean())
-        taken = inside & (np.log(rng.random(len(x))) < powers * (doubts - more))
+        lost.append(np.mean((process.beyond(ends) | (more > 0.0))[powers == 1.0]))
+        taken = np.log(rng.random(len(x))) < powers * (doubts - more)
         x, doubts = np.where(taken[:, None], ends, x), np.where(taken, more, doubts)
         now = process.log_density(x) - doubts
         if modes is not None:
@@ -84,7 +83,7 @@ def sample(
             more = _doubts(process, ends, ratio)
             then = process.log_density(ends) - more
             gain = powers * (then - now) + change
-            taken = box.contains(process.transport(ends)) & (np.log(rng.random(len(x))) < gain)
+            taken = np.log(rng.random(len(x))) < gain
             x, doubts = np.where(taken[:, None], ends, x), np.where(taken, more, doubts)
             now = np.where(taken, then, now)
         after = _exchanged(now, powers, rng)

@@ -132,6 +132,7 @@ def learn_wall(
     states: np.ndarray,
     *,
     rng: np.random.Generator,
+    fewest: int = FEWEST,
 ) -> Wall | None:
     """The wall between points of positive and of zero density; None if there is none worth learning.
 
@@ -145,6 +146,8 @@ def learn_wall(
         States of chains: a point counts if it is not much further from their middle than they are.
     rng : Generator
         For the choice of held-out points.
+    fewest : int
+        Points of zero density near the states for a wall to be learned.
     """
     positive = np.isfinite(log_density)
     if positive.all():
@@ -154,7 +157,7 @@ def learn_wall(
     near = distance < _REACH * np.quantile(np.linalg.norm(white(states), axis=1), _OUTER)
     inside, outside = np.flatnonzero(positive & near), np.flatnonzero(~positive & near)
     share = len(outside) / max(len(outside) + len(inside), 1)
-    if len(outside) < FEWEST or share < _SHARE or len(inside) < _FEASIBLE_PER_DIM * u.shape[1] + _FEASIBLE_MORE:
+    if len(outside) < fewest or share < _SHARE or len(inside) < _FEASIBLE_PER_DIM * u.shape[1] + _FEASIBLE_MORE:
         return None
     whitening = whiten_states(u[inside])
     inside, outside = (rng.permutation(rows)[:_MOST] for rows in (inside, outside))

@@ -118,7 +118,7 @@ def test_low_rank_predictions_come_near_to_the_exact_ones():
     theta = Hyperparameters(1.0, -3.0, 0.5, 0.3, np.log(0.01))
     coordinates, x = scaled_coordinates(points), 0.7 * rng.standard_normal((50, 2))
     exact = condition(observations, coordinates, theta)
-    fast = condition(observations, coordinates, theta, settings=Settings(exact=100, landmarks=150))
+    fast = condition(observations, coordinates, theta, settings=Settings(exact=100, landmarks=250))
     np.testing.assert_allclose(fast.values(x), exact.values(x), atol=0.05)
     np.testing.assert_allclose(fast.gradients(x), exact.gradients(x), atol=0.1)
     np.testing.assert_allclose(fast.standard_deviations(x), exact.standard_deviations(x), rtol=0.5, atol=0.002)
