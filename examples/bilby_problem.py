@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> Any:
     )
     for name in result.search_parameter_keys:
         print(f"{name:10s} {result.get_one_dimensional_median_and_error_bar(name).string}   truth {TRUTH[name]}")
-    print(f"log-evidence {result.log_evidence:.2f} ± {result.log_evidence_err:.2f}")
+    print(f"log-evidence {result.log_evidence:.3f} ± {result.log_evidence_err:.3f}")
     _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
     chosen = np.linspace(0, len(result.posterior) - 1, 50).astype(int)
     for row in result.posterior[list(TRUTH)].iloc[chosen].to_dict("records"):
