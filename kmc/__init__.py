@@ -11,7 +11,7 @@
 - Samplers: ``KernelHMC`` is the default; without a surrogate, ``AdaptiveMetropolis`` and ``RandomWalkMetropolis``;
   ``Tempered`` for several modes; ``kmc.moves`` has moves, also your own.
 - Results: ``summary``, ``report``, ``best``, ``expectations``, ``evidence``, ``resample``, ``predictive``, the
-  functions ``plot_...``, and ``kmc.diagnostics``.
+  functions ``plot_...``, and ``kmc.diagnostics``; ``simulation_based_calibration`` checks a model.
 - Estimators: ``kmc.scores`` (gradients of log-densities, from samples), ``kmc.spectral`` (eigenfunctions and time
   scales), ``kmc.regression``; with ``kmc.kernels``, ``kmc.bases`` and ``kmc.forms`` below them.
 - To test a sampler or a move of your own: ``kmc.testing``.

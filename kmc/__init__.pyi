@@ -8,6 +8,7 @@ from kmc import spectral as spectral
 from kmc import testing as testing
 from kmc._version import __version__ as __version__
 from kmc.diagnostics.best import best as best
+from kmc.diagnostics.calibration import simulation_based_calibration as simulation_based_calibration
 from kmc.diagnostics.summary import summary as summary
 from kmc.errors import EvaluationError as EvaluationError
 from kmc.errors import KmcWarning as KmcWarning
@@ -22,11 +23,13 @@ from kmc.mcmc import ScoreHMC as ScoreHMC
 from kmc.mcmc import Tempered as Tempered
 from kmc.mcmc import moves as moves
 from kmc.plots import plot_acceptance as plot_acceptance
+from kmc.plots import plot_calibration as plot_calibration
 from kmc.plots import plot_ck_test as plot_ck_test
 from kmc.plots import plot_coarse_model as plot_coarse_model
 from kmc.plots import plot_evidence as plot_evidence
 from kmc.plots import plot_implied_timescales as plot_implied_timescales
 from kmc.plots import plot_pairs as plot_pairs
+from kmc.plots import plot_predictive as plot_predictive
 from kmc.plots import plot_slow_modes as plot_slow_modes
 from kmc.plots import plot_surrogate as plot_surrogate
 from kmc.plots import plot_trace as plot_trace

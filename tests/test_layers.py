@@ -58,11 +58,12 @@ MAY_IMPORT = {
     "control_variates": {"ess", "jitted", "kernels", "bases", "surrogates", "mcmc"},
     "run": {"ess", "convergence", "surrogates", "targets", "mcmc", "control_variates"},
     "readout": {"ess", "convergence", "targets", "control_variates", "run"},
-    "diagnostics": {"convergence", "kernels", "linalg", "bases", "forms", "spectral", "run"},
+    "diagnostics": {"ess", "convergence", "kernels", "linalg", "bases", "forms", "spectral", "targets", "run"},
     "plots": {"diagnostics", "readout", "run", "targets"},
     "testing": {"mcmc", "targets"},
     "reports": {"diagnostics", "plots", "run"},
     "demo": {"targets", "plots", "kmc"},
+    "plugins": {"targets", "mcmc", "kmc"},
     "cli": {"ess", "run", "diagnostics", "demo", "kmc"},
 }
 """By layer, the layers that it imports; those of ``ANYWHERE`` besides."""

@@ -1,8 +1,10 @@
 """Plots. Matplotlib is imported when a plot is made."""
 
+from kmc.plots.calibration import plot_calibration
 from kmc.plots.evidence import plot_evidence
 from kmc.plots.modes import plot_slow_modes
 from kmc.plots.pairs import plot_pairs
+from kmc.plots.predictive import plot_predictive
 from kmc.plots.surrogates import plot_surrogate, plot_transport
 from kmc.plots.timescales import plot_ck_test, plot_coarse_model, plot_implied_timescales
 from kmc.plots.traces import plot_acceptance, plot_trace
@@ -10,11 +12,13 @@ from kmc.plots.validation import plot_validation
 
 __all__ = [
     "plot_acceptance",
+    "plot_calibration",
     "plot_ck_test",
     "plot_coarse_model",
     "plot_evidence",
     "plot_implied_timescales",
     "plot_pairs",
+    "plot_predictive",
     "plot_slow_modes",
     "plot_surrogate",
     "plot_trace",

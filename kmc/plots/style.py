@@ -35,3 +35,17 @@ def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def panels(k: int, size: tuple[float, float] = (3.4, 2.6)) -> Any:
+    """Make an array of k axes in a new figure, at most four in a row, each of this size in inches."""
+    require_matplotlib()
+    import matplotlib.pyplot as plt
+
+    across = min(k, 4)
+    down = -(-k // across)
+    figure = plt.figure(figsize=(across * size[0], down * size[1]), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    for spare in axes[k:]:
+        spare.remove()
+    return axes[:k]

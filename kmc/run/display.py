@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Protocol, Self, TypeVar
@@ -77,12 +77,17 @@ def make_display(progress: bool, console: Console | None = None) -> Display:
     return _Throttled(_Log(console), _LOG_SECONDS)
 
 
-def steps(items: Sequence[_Item], what: str, progress: bool, console: Console | None = None) -> Iterable[_Item]:
-    """Yield the items, and meanwhile show a bar in a terminal or a notebook, which goes at the end."""
+def steps(
+    items: Iterable[_Item], what: str, progress: bool, console: Console | None = None, total: int | None = None
+) -> Iterable[_Item]:
+    """Yield the items, and meanwhile show a bar in a terminal or a notebook, which goes at the end.
+
+    ``total`` is their number if they have no length.
+    """
     console = console or Console(stderr=True)
     if not (progress and (console.is_terminal or console.is_jupyter)):
         return items
-    return track(items, what, console=console, transient=True, show_speed=False)
+    return track(items, what, total, console=console, transient=True, show_speed=False)
 
 
 class _Nothing:

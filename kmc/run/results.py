@@ -146,11 +146,11 @@ def laid_out(
         groups["warmup_sample_stats"] = _sample_stats(warmup, moves)
         groups |= {f"warmup_{group}": dataset for group, dataset in _blobs(warmup).items()}
     if names.named:
-        groups["unconstrained_posterior"] = _labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
+        groups["unconstrained_posterior"] = labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
     if surrogate is not None and draws.proposals:
         groups["proposals"], groups["surrogate"] = _proposals(draws, moves), surrogate
     for name, variables in data.items():
-        groups[name] = with_attrs(_labeled(variables, names.coords), names.variable_attrs)
+        groups[name] = with_attrs(labeled(variables, names.coords), names.variable_attrs)
     return container({**groups, **(further or {})}, attrs)
 
 
@@ -200,7 +200,7 @@ def data_of(request: Request) -> dict[str, Mapping[str, Any]]:
 
 def _posterior(names: Names, draws: Drawn) -> Any:
     variables = {name: (("chain", "draw", *names.dims[name]), values) for name, values in draws.variables.items()}
-    return with_attrs(_labeled(variables, names.coords), names.variable_attrs)
+    return with_attrs(labeled(variables, names.coords), names.variable_attrs)
 
 
 def _blobs(draws: Drawn) -> dict[str, Any]:
@@ -214,26 +214,26 @@ def _blobs(draws: Drawn) -> dict[str, Any]:
         group, variable = group_of(name)
         dims = ("chain", "draw", *(f"{variable}_dim_{i}" for i in range(len(values.shape) - 2)))
         groups.setdefault(group, {})[variable] = (dims, values)
-    return {group: _labeled(variables) for group, variables in groups.items()}
+    return {group: labeled(variables) for group, variables in groups.items()}
 
 
 def _proposals(draws: Drawn, moves: Sequence[str]) -> Any:
     dims = ("chain", "draw", "x_dim_0")
     columns = {name: (dims[: len(column.shape)], column) for name, column in (draws.proposals or {}).items()}
     stats = {name: (dims[:2], draws.stats[name]) for name in ("accepted", "move")}
-    dataset = _labeled({**columns, **stats})
+    dataset = labeled({**columns, **stats})
     dataset["move"].attrs = _flags(moves)
     return dataset
 
 
 def _sample_stats(draws: Drawn, moves: Sequence[str]) -> Any:
     dims = ("chain", "draw", "temperature")
-    dataset = _labeled({name: (dims[: len(column.shape)], column) for name, column in draws.stats.items()})
+    dataset = labeled({name: (dims[: len(column.shape)], column) for name, column in draws.stats.items()})
     dataset["move"].attrs = _flags(moves)
     return dataset
 
 
-def _labeled(variables: Mapping[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
+def labeled(variables: Mapping[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
     """Variables with labels along each dimension: those in ``coords``, or 0, 1, ..."""
     import xarray
 

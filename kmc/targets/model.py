@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import functools
 import operator
@@ -382,6 +383,26 @@ class Model:
             return self.prior.draw(rng, n)
         return self.constrain(self._from_prior(rng, n))
 
+    def prior_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Draw from the prior: unconstrained vectors (n, d)."""
+        if isinstance(self.prior, JointPrior):
+            return self.start_points(self.prior.draw(rng, n), n, "prior")
+        return self._from_prior(rng, n)
+
+    def parameters_at(self, x: np.ndarray) -> Any:
+        """Return the parameters at a vector (d,), as a function of one point gets them: by name, or an array (d,)."""
+        found = self.constrain(x[None])
+        if self.parameters is None:
+            return found["x"][0]
+        fixed = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in self._fixed.items()}
+        return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in found.items()} | fixed
+
+    def with_data(self, data: Any) -> Model:
+        """Return the model of other data: the first of `args`, or the only one if there are none."""
+        model = copy.copy(self)
+        model._set("args", (data, *self.args[1:]))
+        return model
+
     def start_points(self, initial: Any, least: int, name: str = "initial") -> np.ndarray:
         """Start points (k, d), k >= least, from a user's argument: see :func:`kmc.targets.starts.start_points`."""
         return start_points(initial, least, self._space, name)
@@ -506,13 +527,10 @@ class Model:
         return self.space
 
     def _by_name(self, x: np.ndarray) -> dict[str, Any]:
-        fixed = self._fixed
-        if self.vectorized:
-            values = {name: np.repeat(np.asarray(value)[None], len(x), axis=0) for name, value in fixed.items()}
-            return self._space.constrain(x) | values
-        values = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in fixed.items()}
-        found = self._space.constrain(x[None])
-        return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in found.items()} | values
+        if not self.vectorized:
+            return self.parameters_at(x)
+        values = {name: np.repeat(np.asarray(value)[None], len(x), axis=0) for name, value in self._fixed.items()}
+        return self._space.constrain(x) | values
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

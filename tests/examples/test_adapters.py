@@ -1,12 +1,10 @@
-"""The adapters of other packages' problems, each where its package is installed."""
+"""The examples of other packages' problems, each where its package is installed."""
 
 import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-import kmc
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -47,36 +45,20 @@ def example(package):
 
 def test_bilby():
     module = example("bilby")
-    likelihood, priors = module.problem()
-    model = module.from_bilby(likelihood, priors)
-    point = {"amplitude": 1.2, "frequency": 3.1, "phase": 0.5}
-    expected = priors.ln_prob(point) + likelihood.log_likelihood(point | {"offset": 0.0})
-    assert model.call(model.start_points([point], 1)[0]) == pytest.approx(expected)
-    assert len(model.initial) == module.STARTS and model.dim == 3
     result = module.main(["--evaluations", "400"])
-    assert result.search_parameter_keys == list(point) and result.num_likelihood_evaluations <= 400
-    assert len(result.posterior) > 0 and np.all(result.posterior["offset"] == 0.0)
+    assert result.search_parameter_keys == ["amplitude", "frequency", "phase"]
+    assert result.num_likelihood_evaluations <= 400 and np.all(result.posterior["offset"] == 0.0)
     assert np.all(result.posterior["frequency"].between(2.5, 3.5)) and drawn()
 
 
 def test_cobaya(capsys):
-    module = example("cobaya")
-    theirs = module.get_model(module.INFO)
-    model = module.from_cobaya(theirs)
-    point = {"intercept": 1.1, "slope": 1.7, "noise": 0.3}
-    value, derived = model.call(model.start_points([point], 1)[0])
-    assert value == pytest.approx(theirs.logpost(point)) and derived["at_two"] == pytest.approx(4.5)
-    idata = module.main(["--evaluations", "400"])
-    assert set(idata.posterior.data_vars) == set(point) and "slope" in capsys.readouterr().out
-    assert drawn()
+    sample = example("cobaya").main(["--evaluations", "400"])
+    np.testing.assert_allclose(sample["at_two"], sample["intercept"] + 2 * sample["slope"])
+    assert "slope" in capsys.readouterr().out and drawn()
 
 
 def test_pypesto():
     module = example("pypesto")
     result = module.main(["--draws", "50"]).sample_result
     assert result.trace_x.shape == (1, 52, 2) and drawn()
-    objective = module.problem().objective
-    assert result.trace_neglogpost[0, 7] == pytest.approx(objective(result.trace_x[0, 7]))
-    with pytest.raises(KeyError, match="draws"):
-        module.KmcSampler({"draws": 10})
-    assert set(module.KmcSampler.default_options()) <= set(kmc.sample.__code__.co_varnames)
+    assert result.trace_neglogpost[0, 7] == pytest.approx(module.problem().objective(result.trace_x[0, 7]))

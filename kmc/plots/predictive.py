@@ -1,0 +1,132 @@
+"""Plot simulated data against observed data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kmc.diagnostics.columns import Variable, labeled
+from kmc.plots.style import ACCENT, INK, SHADES, group, panels
+
+_GROUPS = {"prior_predictive": ("prior", ("#ececec", "#dcdcdc")), "posterior_predictive": ("posterior", SHADES[1:3])}
+_QUANTILES = 0.05, 0.25, 0.75, 0.95
+
+
+def plot_predictive(idata: Any, observed: Any = None, *, x: Any = None) -> np.ndarray:
+    """Plot prior and posterior predictive data, with the observed ones.
+
+    Numbers are shown as histograms, arrays as bands that hold 50 % and 90 % of the simulated values at each place.
+
+    Parameters
+    ----------
+    idata : InferenceData or DataTree
+        What :func:`kmc.predictive` returned, or anything with one of the groups ``posterior_predictive`` and
+        ``prior_predictive``, such as a PyMC result.
+    observed : array_like or mapping of str to array_like, optional
+        Observed data by the variable's name, or those of the only variable; by default the group ``observed_data``.
+    x : array_like, shape (n,), optional
+        Where arrays (n, ...) are drawn; by default at the coordinates of their first dimension.
+
+    Returns
+    -------
+    ndarray of Axes, shape (k,)
+        One for each variable, and for each column of an array of two or more dimensions. The vertical range is that of
+        the posterior and the data, where there are any: a wide prior may extend beyond it.
+
+    Raises
+    ------
+    ImportError
+        Matplotlib is not installed (``pip install "kernelmc[plots]"``).
+    TypeError, ValueError
+        There are no simulated data, or observed ones do not match them.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> model = kmc.Model(lambda p: -0.5 * (p["mu"] - 1.0) ** 2, parameters={"mu": kmc.Normal(0, 10)})
+    >>> idata = kmc.sample(model, max_evaluations=500, draws=None, seed=1, progress=False)
+    >>> found = kmc.predictive(idata, lambda p, rng: rng.normal(p["mu"], 1.0, size=3))
+    >>> kmc.plot_predictive(found, observed=[0.8, 1.1, 1.3]).shape
+    (1,)
+    """
+    drawn = {name: simulated for name in _GROUPS if (simulated := group(idata, name)) is not None}
+    if not drawn:
+        raise TypeError(
+            f"idata={type(idata).__name__} has no group posterior_predictive or prior_predictive: expected what "
+            "kmc.predictive returned"
+        )
+    variables = {each: {str(n): labeled(v) for n, v in drawn[each].data_vars.items()} for each in drawn}
+    first = next(iter(variables.values()))
+    data = _observed(observed, group(idata, "observed_data"), {n: v.values.shape[2:] for n, v in first.items()})
+    jobs = [(name, place) for name, v in first.items() for place in np.ndindex(v.values.shape[3:])]
+    axes = panels(len(jobs))
+    for ax, (name, place) in zip(axes, jobs, strict=True):
+        own = {each: found[name].values for each, found in variables.items() if name in found}
+        seen = data.get(name)
+        if first[name].values.ndim == 2:
+            _numbers(ax, own, seen)
+        else:
+            _bands(ax, own, seen, _where(x, first[name]), place)
+        ax.set_title(f"{name}{list(place) if place else ''}", fontsize=9, color=INK)
+        ax.tick_params(labelsize=8)
+    axes[0].legend(frameon=False, fontsize=8)
+    return axes
+
+
+def _where(x: Any, variable: Variable) -> np.ndarray:
+    where = np.asarray(variable.labels[0] if x is None else x)
+    if where.shape != variable.values.shape[2:3]:
+        raise ValueError(
+            f"x has shape {where.shape}: expected {variable.values.shape[2:3]}, that of the simulated data"
+        )
+    return where
+
+
+def _observed(given: Any, stored: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Observed data by name."""
+    if given is None:
+        given = {} if stored is None else {name: v.values for name, v in stored.data_vars.items() if name in shapes}
+    elif not isinstance(given, Mapping):
+        if len(shapes) > 1:
+            raise TypeError(f"observed: there are several variables, {', '.join(shapes)}: pass a dict")
+        given = {next(iter(shapes)): given}
+    data = {name: np.asarray(value, float) for name, value in given.items()}
+    for name, value in data.items():
+        if name not in shapes or value.shape != shapes[name]:
+            listed = ", ".join(f"{each} of shape {shape}" for each, shape in shapes.items())
+            raise ValueError(f"observed has {name!r} of shape {value.shape}: expected some of {listed}")
+    return data
+
+
+def _numbers(ax: Any, own: Mapping[str, np.ndarray], seen: np.ndarray | None) -> None:
+    narrow = np.concatenate([own[list(own)[-1]].ravel(), [] if seen is None else seen.ravel()])
+    air = 0.5 * np.ptp(narrow) or 1.0
+    limits = narrow.min() - air, narrow.max() + air
+    for each, values in own.items():
+        label, (_, color) = _GROUPS[each]
+        counts, edges = np.histogram(values, bins=40, range=limits)
+        ax.stairs(counts / (values.size * np.diff(edges)), edges, fill=True, color=color, alpha=0.7, label=label)
+    if seen is not None:
+        ax.axvline(float(seen), color=ACCENT, linewidth=1.2, label="observed")
+
+
+def _bands(ax: Any, own: Mapping[str, np.ndarray], seen: np.ndarray | None, x: np.ndarray, place: Any) -> None:
+    order = np.argsort(x) if x.dtype.kind in "biuf" else np.arange(len(x))
+    shown = []
+    for each, values in own.items():
+        label, colors = _GROUPS[each]
+        column = values.reshape(-1, *values.shape[2:])[(..., *place)][:, order]
+        quantiles = np.quantile(column, _QUANTILES, axis=0)
+        shown = [quantiles]  # of the last group, which is the posterior if there is one
+        for k, color in enumerate(colors):
+            ax.fill_between(
+                x[order], quantiles[k], quantiles[-1 - k], color=color, linewidth=0, label=label if k else None
+            )
+    if seen is not None:
+        shown.append(seen[(..., *place)])
+        ax.plot(x, shown[-1], ".", color=INK, markersize=4, label="observed")
+    low, high = min(map(np.nanmin, shown)), max(map(np.nanmax, shown))
+    air = 0.08 * (high - low) or 1.0
+    ax.set_ylim(low - air, high + air)
