@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,7 +16,7 @@ from kmc.surrogate.covariance import (
 )
 from kmc.surrogate.density import DENSITY, DEPTH, by_depth, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, mean_values, polynomial_at
-from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
+from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
 from kmc.surrogates.in_coordinates import InCoordinates
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.transport import IDENTITY, Transport, find_transport
@@ -91,11 +90,12 @@ class Seen(NamedTuple):
     points: np.ndarray  # (n, d)
     values: np.ndarray  # (n,), -inf without density
     draws: np.ndarray  # (k, d), of the last surrogate, or the first points
+    noisy: bool = False  # whether the values have noise
 
 
-def first_fit(seen: Seen, rng: np.random.Generator, starts: Sequence[Hyperparameters] = STARTS) -> Process:
-    """Fit in units of the standard deviations of the points, from these starts."""
-    return _fit(seen, IDENTITY, scaled_coordinates(seen.points), starts, rng)
+def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
+    """Fit in units of the standard deviations of the points."""
+    return _fit(seen, IDENTITY, scaled_coordinates(seen.points), STARTS, rng)
 
 
 def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
@@ -177,7 +177,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         if searches:
             some = np.flatnonzero(counts)
             some = some[_representative(known[some])]
-            found = fit(observed(some), coordinates, starts)
+            found = _searched(observed(some), coordinates, starts, seen.noisy)
             theta, likelihood, searches = found.hyperparameters, found.negative_log_likelihood, searches - 1
         regression = condition(observed(counts), coordinates, theta)
         mean = without_spurious_mass(regression, PRIOR, DENSITY.curvature if counted is None else np.inf)
@@ -205,6 +205,18 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         wall,
         counting,
     )
+
+
+def _searched(observations, coordinates, starts, noisy):
+    """Return the regression with the best hyperparameters.
+
+    Noise that is known to be there is not sought from none, nor called bumps that are shorter than z's unit.
+    """
+    if not noisy:
+        return fit(observations, coordinates, starts)
+    starts = [start._replace(noise=max(start.noise, 0.0)) for start in starts]
+    lower = Hyperparameters(*SETTINGS.lower)._replace(length=0.0)
+    return fit(observations, coordinates, starts, settings=replace(SETTINGS, lower=lower))
 
 
 def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:

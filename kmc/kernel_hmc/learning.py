@@ -102,6 +102,8 @@ class Learning:
             )
         self.points, self.values = points.copy(), values.copy()
         self._rng, self._least, self._noisy, self._settings = rng, least, noisy, settings
+        self.points, self.values = points.copy(), values.copy()
+        self._rng, self._least, self._noisy, self._settings = rng, least, noisy, settings
         # Noise is never sought from little of it: short bumps explain it, too.
         self._starts = [start._replace(noise=0.0) for start in STARTS] if noisy else STARTS
         self._chains: Chains | None = None
@@ -172,12 +174,12 @@ class Learning:
         would test others.
         """
         settings, rng = self._settings, self._rng
-        seen = Seen(self.points, self.values, self.draws)
+        seen = Seen(self.points, self.values, self.draws, self._noisy)
         search = self._searched = len(self.values) >= self._due and not last
         if self._chains is None:
-            self.process = first_fit(seen, rng, self._starts)
+            self.process = first_fit(seen, rng)
         elif search:
-            self.process = fit_again(seen, self.process, self._starts[self._searches % len(self._starts)], rng)
+            self.process = fit_again(seen, self.process, STARTS[self._searches % len(STARTS)], rng)
         else:
             self.process = condition_again(seen, self.process, rng)
         self.n_fits += 1
@@ -269,7 +271,7 @@ class Learning:
             self._cubes = max(self._cubes, LOST)
         if not self._cubes:
             return self.points[:0]
-        step = climb(Seen(self.points, self.values, self.draws), self._rng, self._cubes)
+        step = climb(Seen(self.points, self.values, self.draws, self._noisy), self._rng, self._cubes)
         step = step[self._is_new(step, self.points)] if len(step) else step
         if not len(step):
             self._cubes = 0

@@ -111,5 +111,4 @@ def _root(process, top):
     root = vectors / np.sqrt(np.maximum(values, _FLATTEST))
     x = process.back(top + steps)
     jacobian = (x[:dim] - x[dim:]).T / (2.0 * _STEP)
-    covariance = jacobian @ root @ root.T @ jacobian.T
-    return np.linalg.cholesky(covariance)
+    return np.linalg.qr((jacobian @ root).T, mode="r").T

@@ -23,7 +23,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg, optimize
-from scipy.spatial import cKDTree
 
 from kmc.surrogate.covariance import (
     SHRINK,
@@ -214,22 +213,16 @@ def fit(
     *,
     settings: Settings = SETTINGS,
 ) -> Regression:
-    """Fit hyperparameters by marginal likelihood, the best of some starts, and condition.
-
-    Bumps shorter than half the typical distance between close points are noise by another name, and are called noise.
-    """
+    """Fit hyperparameters by marginal likelihood, the best of some starts, and condition."""
     posterior = _posterior(observations, coordinates, starts[0], settings)
-    lower = Hyperparameters(*settings.lower)
-    spacing = _spacing(coordinates.map(observations.points))
-    lower = lower._replace(length=np.clip(np.log(spacing / 2.0), lower.length, 0.0))
     found = []
     for start in starts:
         result = optimize.minimize(
             lambda theta: posterior.negative_log_likelihood(Hyperparameters(*theta)),
-            np.clip(start, lower, settings.upper),
+            np.clip(start, settings.lower, settings.upper),
             jac=True,
             method="L-BFGS-B",
-            bounds=list(zip(lower, settings.upper)),
+            bounds=list(zip(settings.lower, settings.upper)),
             options={"maxiter": settings.iterations},
         )
         found.append(result)
@@ -257,13 +250,6 @@ def condition(
     posterior = _posterior(observations, coordinates, hyperparameters, settings)
     solved = posterior.condition(hyperparameters)
     return Regression(coordinates, hyperparameters, np.nan, solved, observations.values.shape[1:])
-
-
-def _spacing(z):
-    """Return the median distance of the points z (n, d) from the nearest other one."""
-    if len(z) < 2:
-        return 1e-9
-    return max(float(np.median(cKDTree(z).query(z, k=2)[0][:, 1])), 1e-9)
 
 
 def _posterior(observations, coordinates, theta, settings) -> Posterior:
