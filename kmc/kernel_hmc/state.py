@@ -68,6 +68,7 @@ class KernelHMCState:
         self._starts = np.empty((0, setup.dim))
         self.mixture: ProposalMixture | None = None
         self.walkers: Walkers | None = None
+        self._frozen: dict[str, Any] = {}  # facts of the frozen surrogate
         self._proposals: list[Proposal] = []
         self._sweep = 0
 
@@ -123,14 +124,7 @@ class KernelHMCState:
         if self._learning is not None:
             facts["n_refits"] = self._learning.n_fits
             facts["noise_sd"] = self._learning.noise_sd if self.setup.noisy else None
-        if self.mixture is None:
-            return facts
-        assert self._learning is not None
-        return facts | {
-            **self._learning.facts(),
-            "inner_chain_length": self.mixture.longest_chain,
-            "leapfrog_step_size": self.mixture.inner.step_size,
-        }
+        return facts | self._frozen
 
     def _planned(self) -> tuple[int, int]:
         """Return the number of evaluations that are planned, and that at which learning ends at the latest."""
@@ -210,6 +204,12 @@ class KernelHMCState:
             usable = np.array([np.argmax(np.where(np.isfinite(values), values, -np.inf))])
         rows = np.resize(usable, chains)
         self.walkers = Walkers(self._rngs, starts[rows], values[rows])
+        assert self.mixture is not None
+        self._frozen = {
+            **learning.facts(),
+            "inner_chain_length": self.mixture.longest_chain,
+            "leapfrog_step_size": self.mixture.inner.step_size,
+        }
         self.warming_up = self.options.burn_in > 0
 
     # The main phase

@@ -53,7 +53,9 @@ def bump_gradients(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.nd
 def polynomial_at(places: Places, linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
     """Return b·z + z'Qz and its gradients at places, shape (places.size, outputs)."""
     z, slope_z = places.z[: places.values], places.z[places.values :]
-    values = z @ linear + np.einsum("ni,ijr,nj->nr", z, quadratic, z, optimize=True)
+    dim, outputs = linear.shape
+    along = (z @ quadratic.reshape(dim, -1)).reshape(-1, dim, outputs)
+    values = z @ linear + np.sum(z[:, :, None] * along, axis=1)
     gradients = linear + 2.0 * np.einsum("ki,ijr->kjr", slope_z, quadratic)
     return np.vstack([values, gradients.reshape(-1, values.shape[1])])
 
@@ -64,13 +66,11 @@ def _bumps(mean, u):
     """
     k, f, _ = _radial(mean, u, mean.centers)
     values = k @ mean.weights
-    toward = np.einsum("nm,mr,mi->nir", f, mean.weights, mean.centers, optimize=True)
-    gradients = toward - u[:, :, None] * (f @ mean.weights)[:, None, :]
     t = 1.0 + u @ mean.centers.T / mean.spread
     values = values + mean.quartic * t**4 @ mean.weights
-    gradients += np.einsum(
-        "nm,mr,mi->nir", 4.0 * mean.quartic / mean.spread * t**3, mean.weights, mean.centers, optimize=True
-    )
+    moments = (mean.centers[:, :, None] * mean.weights[:, None, :]).reshape(len(mean.centers), -1)
+    toward = (f + 4.0 * mean.quartic / mean.spread * t**3) @ moments
+    gradients = toward.reshape(*u.shape, -1) - u[:, :, None] * (f @ mean.weights)[:, None, :]
     if len(mean.slope_centers) == 0:
         return values, gradients
 
