@@ -111,4 +111,4 @@ def _root(process, top):
     root = vectors / np.sqrt(np.maximum(values, _FLATTEST))
     x = process.back(top + steps)
     jacobian = (x[:dim] - x[dim:]).T / (2.0 * _STEP)
-    return np.linalg.qr((jacobian @ root).T, mode="r").T
+    return np.linalg.qr((jacobian @ root).T)[1].T
