@@ -99,7 +99,11 @@ def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
 
 
 def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
-    """Search for hyperparameters, coordinates and a metric, from the last fit's and from ``start``."""
+    """Search for hyperparameters, coordinates and a metric, from the last fit's and from ``start``.
+
+    The quadratic's prior is isotropic, so that in coordinates far from white even a quadratic log-density looks bent:
+    coordinates are chosen by likelihood.
+    """
     coordinates = learned_coordinates(last, seen)
     starts = (last.regression.hyperparameters, start)
     plain = replace(coordinates, metric=np.eye(len(coordinates.center)))
@@ -107,6 +111,11 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     counting = fits[0].counting  # likelihoods of other values cannot be compared
     if not np.allclose(coordinates.metric, plain.metric):
         fits.append(_fit(seen, last.transport, plain, starts, rng, counting=counting))
+    # Draws of a wrong fit are white in wrong coordinates; the better half of the points knows the shape, too.
+    order, dim = np.argsort(-seen.values, kind="stable"), seen.points.shape[1]
+    best = seen.points[order[: max(len(order) // 2, 2 * dim)]]
+    white = whitened_coordinates(last.transport(best))
+    fits.append(_fit(seen, last.transport, white, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
     found = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
     for transport in (found, IDENTITY) if found is not IDENTITY else (found,):
