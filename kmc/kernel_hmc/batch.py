@@ -30,10 +30,11 @@ def candidates(
     """Return some distinct draws (n, d) of chains (blocks, k, d) at these powers (k,), and their powers (n,)."""
     pool, kept = [], []
     for power, count in zip(np.unique(powers)[::-1], settings.candidates):
-        draws = np.unique(positions[:, powers == power].reshape(-1, positions.shape[2]), axis=0)
+        draws = positions[:, powers == power].reshape(-1, positions.shape[2])
         pool.append(draws[rng.choice(len(draws), min(count, len(draws)), replace=False)])
         kept.append(np.full(len(pool[-1]), power))
-    return np.concatenate(pool), np.concatenate(kept)
+    distinct, first = np.unique(np.concatenate(pool), axis=0, return_index=True)
+    return distinct, np.concatenate(kept)[first]
 
 
 def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: int, first: np.ndarray) -> np.ndarray:

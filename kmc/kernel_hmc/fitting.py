@@ -248,10 +248,13 @@ def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
     and so is a quadratic that is known better than sampled. The metric stretches z where the bumps
     have steep gradients.
     """
-    draws, points = last.transport(seen.draws), last.transport(seen.points)
+    draws = last.transport(seen.draws)
     dim = draws.shape[1]
     old = last.regression.coordinates
-    covariance = np.cov(draws.T).reshape(dim, dim) + 1e-9 * np.diag(points.var(axis=0))
+    # Draws that are stuck are few, and say nothing about some directions: the last coordinates count as d more.
+    distinct = np.unique(draws, axis=0)
+    scatter = np.cov(draws.T).reshape(dim, dim) * len(distinct)
+    covariance = (scatter + dim * old.inverse.T @ old.inverse) / (len(distinct) + dim)
     precision = -2.0 * old.whitening @ last.mean.quadratic[:, :, 0] @ old.whitening.T
     root = np.linalg.cholesky(covariance)
     ratios, vectors = np.linalg.eigh(root.T @ precision @ root)

@@ -102,8 +102,6 @@ class Learning:
             )
         self.points, self.values = points.copy(), values.copy()
         self._rng, self._least, self._noisy, self._settings = rng, least, noisy, settings
-        self.points, self.values = points.copy(), values.copy()
-        self._rng, self._least, self._noisy, self._settings = rng, least, noisy, settings
         # Noise is never sought from little of it: short bumps explain it, too.
         self._starts = [start._replace(noise=0.0) for start in STARTS] if noisy else STARTS
         self._chains: Chains | None = None

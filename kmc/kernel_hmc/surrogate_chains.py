@@ -67,7 +67,8 @@ def sample(
         found = inner_chains(
             process.jit_state, start, lengths, temperings=heat, rngs=rngs, options=chains.options, archive=archive
         )
-        return process.back(found.position)
+        stuck = np.all(found.position == start, axis=1)
+        return np.where(stuck[:, None], x, process.back(found.position))  # without rounding errors
 
     doubts = _doubts(process, x, ratio)
     visited, lost = [], []
