@@ -27,10 +27,14 @@ from kmc.surrogates.whitening import Whitening
 REACH = 1.5
 """The density falls outside the ball of the points that are not deep, so many times as large."""
 
-SEARCHED = 250
+SEARCHED = (250, 1000)
 """Most points of a search for hyperparameters, half of them the highest and the others of all depths: without deep
-ones, the likelihood prefers functions that rise where there are no data.
+ones, the likelihood prefers functions that rise where there are no data. They are 1.2 times the coefficients of a
+quadratic, within these bounds: as long as a quadratic can have all values, the likelihood does not know it.
 """
+
+COUNTED = 0.3
+"""Share of the coefficients of a quadratic: so many values, and d + 2 more, count fully at any temperature."""
 
 PRIOR = 0.5
 """Curvature of the prior mean in nats per squared standard deviation of the draws: where nothing is known, the
@@ -132,7 +136,7 @@ def fit_widely(seen: Seen, rng: np.random.Generator) -> Process:
     knows only a few values on the flank of a needle. Its mean may rise without bound.
     """
     dim = seen.points.shape[1]
-    counted = (dim + 1) * (dim + 2) // 2 + dim
+    counted = coefficients(dim) + dim
     best = seen.points[np.argsort(-seen.values, kind="stable")[:counted]]
     starts = STARTS[::2]  # without detail, a nearly quadratic function or a bent one
     first = _fit(seen, IDENTITY, whitened_coordinates(best), starts, rng, counted=counted)
@@ -148,7 +152,7 @@ def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Proc
 
 
 def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, counting=None) -> Process:
-    """Fit in given coordinates, at the temperature at which so many values count (d + 2 by default).
+    """Fit in given coordinates, at the temperature at which so many values count (see ``COUNTED``).
 
     With a last fit its hyperparameters are kept.
 
@@ -166,7 +170,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     u, values, finite = u[rows], values[rows], finite[rows]
     highest = float(values[finite].max())
     known = np.where(finite, values, values[finite].min() - _WITHOUT) - highest
-    temperature = temperature_of(known, counted or dim + 2, dim)
+    temperature = temperature_of(known, counted or dim + 2 + int(COUNTED * coefficients(dim)), dim)
     known = known / temperature
     full = DEPTH.base + DEPTH.slope * dim
     lowest = -DEPTH.limit * full
@@ -186,7 +190,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     while True:
         if searches:
             some = np.flatnonzero(counts)
-            some = some[_representative(known[some])]
+            some = some[_representative(known[some], dim)]
             found = _searched(observed(some), coordinates, starts, seen.noisy)
             theta, likelihood, searches = found.hyperparameters, found.negative_log_likelihood, searches - 1
         regression = condition(observed(counts), coordinates, theta)
@@ -227,6 +231,11 @@ def _searched(observations, coordinates, starts, noisy):
     starts = [start._replace(noise=max(start.noise, 0.0)) for start in starts]
     lower = Hyperparameters(*SETTINGS.lower)._replace(length=0.0)
     return fit(observations, coordinates, starts, settings=replace(SETTINGS, lower=lower))
+
+
+def coefficients(dim: int) -> int:
+    """Return the number of coefficients of a quadratic."""
+    return (dim + 1) * (dim + 2) // 2
 
 
 def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
@@ -272,13 +281,14 @@ def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
     return Coordinates(draws.mean(axis=0), whitening, metric)
 
 
-def _representative(values):
+def _representative(values, dim):
     """Return the indices of at most ``SEARCHED`` values, see there."""
     order = np.argsort(-values, kind="stable")
-    half = SEARCHED // 2
-    if len(order) <= SEARCHED:
+    searched = int(np.clip(1.2 * coefficients(dim), *SEARCHED))
+    half = searched // 2
+    if len(order) <= searched:
         return order
-    others = np.linspace(half, len(order) - 1, SEARCHED - half).astype(int)
+    others = np.linspace(half, len(order) - 1, searched - half).astype(int)
     return order[np.append(np.arange(half), others)]
 
 

@@ -8,10 +8,14 @@ noise N, and
 .. math:: K^{-1} = N^{-1} - N^{-1} \Phi A^{-1} \Phi^T N^{-1}, \quad A = I + \Phi^T N^{-1} \Phi.
 
 The likelihood is the variational bound of Titsias (2009): half of Σ (E_ii - Q_ii) / N_i, which the
-landmarks leave unexplained, is added to its negative logarithm.
+landmarks leave unexplained, is added to its negative logarithm. Given the values, E_ii - Q_ii is a
+variance of independent noise (Snelson and Ghahramani 2006): with little noise of their own, the
+landmarks would be bent to fit what they cannot.
 
 References
 ----------
+Snelson and Ghahramani (2006), Sparse Gaussian processes using pseudo-inputs, NeurIPS 18.
+
 Titsias (2009), Variational learning of inducing variables in sparse Gaussian processes, AISTATS.
 """
 
@@ -115,13 +119,16 @@ class LowRank:
 
     def condition(self, theta: Hyperparameters) -> _LowRankSolved:
         """See :class:`kmc.surrogate.regression.Posterior`."""
-        return _LowRankSolved(self, theta)
+        return _LowRankSolved(self, theta, independent=True)
 
 
 class _LowRankSolved:
-    """See :class:`kmc.surrogate.regression.Solved`."""
+    """See :class:`kmc.surrogate.regression.Solved`.
 
-    def __init__(self, posterior: LowRank, theta: Hyperparameters):
+    What the landmarks do not explain is ``independent`` noise of each value, or nothing.
+    """
+
+    def __init__(self, posterior: LowRank, theta: Hyperparameters, *, independent: bool = False):
         self.posterior, self.theta = posterior, theta
         self.cross, self.inner = posterior.cross.sections(theta), posterior.inner.sections(theta)
         self.noise = posterior.noise_variances(theta)
@@ -129,6 +136,9 @@ class _LowRankSolved:
         # Φ: polynomials, and kernels around landmarks whitened by the factor of G.
         self.root = factorized(self.inner.values, np.zeros(len(self.inner.values)))
         self.bumps = _whitened(self.root, self.cross.values)
+        if independent:
+            left = section_variances(posterior.places, theta).values - np.einsum("ij,ij->i", self.bumps, self.bumps)
+            self.noise = self.noise + np.maximum(left, 0.0)
         self.polynomials = np.exp(theta.quadratic) * posterior.polynomials
         self.features = np.column_stack([self.polynomials, self.bumps])
         self.lower = _normal_factor(self.features, self.noise)

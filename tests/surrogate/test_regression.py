@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
+from kmc.surrogate.covariance import Coordinates, Hyperparameters, covariance, scaled_coordinates, values_at
 from kmc.surrogate.regression import Observations, Settings, condition, fit
 from kmc.surrogate.regression import _posterior as posterior_of
 from tests.oracles import gaussian_process as oracle
@@ -122,6 +122,20 @@ def test_low_rank_predictions_come_near_to_the_exact_ones():
     np.testing.assert_allclose(fast.values(x), exact.values(x), atol=0.05)
     np.testing.assert_allclose(fast.gradients(x), exact.gradients(x), atol=0.1)
     np.testing.assert_allclose(fast.standard_deviations(x), exact.standard_deviations(x), rtol=0.5, atol=0.002)
+
+
+def test_what_few_landmarks_do_not_explain_is_noise_not_a_fit_at_any_price():
+    """Values of the model itself are predicted as well as the standard deviations say, without noise of their own."""
+    rng = np.random.default_rng(4)
+    points, theta = rng.standard_normal((400, 6)), Hyperparameters(-1.0, -6.0, 3.0, 1.2, np.log(1e-4))
+    coordinates = Coordinates(np.zeros(6), np.eye(6), np.eye(6))
+    places = values_at(points, np.eye(6))
+    values = np.linalg.cholesky(covariance(theta, places, places) + 1e-8 * np.eye(400)) @ rng.standard_normal(400)
+    known, new = slice(0, 300), slice(300, 400)
+    settings = Settings(exact=1, landmarks=40)
+    found = condition(Observations(points[known], values[known]), coordinates, theta, settings=settings)
+    scores = (found.values(points[new]) - values[new]) / found.standard_deviations(points[new])
+    assert 0.7 < scores.std() < 1.4
 
 
 @pytest.mark.parametrize("settings", [EXACT, LOW_RANK, Settings(exact=1, landmarks=6)])
