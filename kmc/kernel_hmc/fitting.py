@@ -81,11 +81,12 @@ class Process(InCoordinates):
         u = self.transport(draws)
         places = values_at(coordinates.map(u), coordinates.metric)
         bumps = mean_values(self.mean, coordinates, u) - polynomial_at(places, self.mean.linear, self.mean.quadratic)
-        return {
+        facts = {
             "surrogate_trend_sd": self.temperature * float(np.std(bumps)),
             "surrogate_metric_spread": float(np.linalg.cond(coordinates.metric) ** 2),
             "surrogate_driver": self.transport.driver,
         }
+        return facts if self.wall is None else facts | self.wall.facts(bent=bool(self.transport.size))
 
 
 class Seen(NamedTuple):

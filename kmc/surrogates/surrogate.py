@@ -96,10 +96,7 @@ class Surrogate(InCoordinates):
             "surrogate_bandwidth_factor": self.expansion.factor,
             "surrogate_n_values": self.n_values,
         }
-        if self.wall is None:
-            return facts
-        words = "a curved surface" if self.transport.size else self.wall.description()
-        return facts | {"surrogate_wall": words, "surrogate_wall_share": self.wall.share}
+        return facts if self.wall is None else facts | self.wall.facts(bent=bool(self.transport.size))
 
     def with_expansion(self, expansion: Expansion | TermExpansion) -> Surrogate:
         """The surrogate with another kernel part."""

@@ -9,7 +9,7 @@ linear ones are preferred.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
@@ -36,7 +36,7 @@ _BETTER = 0.95  # factor on the held-out loss for one more region to be kept
 _MUCH_BETTER = 0.7  # factor relative to a single plane for a curved surface to be kept
 _GOOD = 0.03  # held-out loss that is good enough
 _SCALES = (1.0, 0.5, 0.25, 0.12)  # factors on h, against overconfidence
-_FEWEST_WRONG = 3  # points of zero density misclassified as feasible, for one more region
+_FEWEST_WRONG = 3  # points of zero density misclassified as feasible, for one more region than the first
 _SEEDS = 200  # of them, among which the densest direction is found ...
 _SHARPNESS = 4  # ... by this power of the cosines
 _CLUSTER = 0.5  # smallest cosine with that direction of points that belong to it
@@ -107,6 +107,11 @@ class Wall:
     def behind(self, u: np.ndarray) -> np.ndarray:
         """Whether the chance of a positive density is below one half, at the rows of u (n, d)."""
         return self.regions.log_chance(self.whitening(u)) < wall_jit_state.OUTSIDE
+
+    def facts(self, *, bent: bool) -> dict[str, Any]:
+        """Return facts for the results' attributes; ``bent`` says that u is not the user's coordinates."""
+        words = "a curved surface" if bent else self.description()
+        return {"surrogate_wall": words, "surrogate_wall_share": self.share}
 
     def description(self) -> str:
         """Description in u: "x[i] < b" or "> b" for flat regions along an axis, "a plane", or "a curved surface"."""
@@ -217,7 +222,7 @@ def _one_more(regions: Regions, points: _Points) -> Regions | None:
     v, inside = points
     chance = regions.log_chance(v)
     wrong = np.flatnonzero(~inside & (chance > wall_jit_state.OUTSIDE))
-    if len(wrong) < _FEWEST_WRONG:
+    if len(wrong) < (_FEWEST_WRONG if len(regions.coefficients) else 1):
         return None
     center = v[inside].mean(axis=0)
     rays = v[wrong] - center
