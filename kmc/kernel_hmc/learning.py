@@ -115,6 +115,8 @@ class Learning:
         self._step = points[:0]
         self.modes: Modes | None = None
         self._record: list[Prediction] = []
+        self._tests = np.empty(0, bool)  # whether draws that nobody chose have density, in order
+        self._n_drawn = 0
         self.draws = self.points
 
     @property
@@ -157,6 +159,7 @@ class Learning:
         # A step of the climb goes where the prediction is highest, so it is too high: no test of the others.
         new = slice(len(self._step), None)
         self._compare(self._forecast[new], values[new], self._sds[new])
+        self._tests = np.append(self._tests, np.isfinite(values[len(values) - self._n_drawn :]))
         if len(self._step):
             self._cubes = (
                 min(self._cubes + 1, len(RADII)) if values[0] > self.values.max() else max(self._cubes - LOST, 0)
@@ -220,6 +223,7 @@ class Learning:
         with so many evaluations left.
         """
         self._compare(self._heights(points), values, self._deviations(points))
+        self._tests = np.append(self._tests, np.isfinite(values))
         self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
         return self._is_learned(left)
 
@@ -236,7 +240,9 @@ class Learning:
         self._record.append(Prediction(forecast, values, sds, weight))
 
     def _is_learned(self, left):
-        return is_learned(self.error, len(self.values), left, noise=self.noise_sd)
+        last = self._tests[-2 * (10 + self.points.shape[1]) :]
+        behind = 1.0 - float(last.mean()) if len(last) else 0.0
+        return is_learned(self.error, len(self.values), left, noise=self.noise_sd, behind=behind)
 
     def _heights(self, points):
         return self.process.temperature * self.process.log_density(points)
@@ -260,7 +266,7 @@ class Learning:
         draws = self._positions[:, self._chains.powers == 1.0].reshape(-1, dim)
         draws = np.unique(draws, axis=0)
         draws = draws[self._is_new(draws, np.vstack([self.points, best]))]
-        typical = min(typical, len(draws))
+        typical = self._n_drawn = min(typical, len(draws))
         return np.vstack([best, draws[self._rng.choice(len(draws), typical, replace=False)]])
 
     def _climbed(self):
