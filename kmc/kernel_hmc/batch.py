@@ -44,7 +44,8 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
     σ² / (1 + σ²) times their power, with σ² the variance of the log-density given the values
     chosen so far. It is a design by the variance that is left (Cohn 1996), of a loss that
     saturates: where the log-density is wrong by some nats, a proposal is lost, and more nats
-    lose no more.
+    lose no more. Whether a point is behind a wall says only its own value: that has the variance
+    p (1 - p) of its chance p.
 
     References
     ----------
@@ -56,6 +57,7 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
     scale = process.temperature
     covariances = process.regression.conditional(process.transport(candidates)).covariances()
     noise = np.exp(2.0 * process.regression.hyperparameters.noise)
+    unsure = process.unsure(candidates) * powers
     chosen: list[int] = []
     for k in range(min(count, len(candidates))):
         variances = np.maximum(np.diag(covariances), 0.0)
@@ -64,7 +66,7 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
         else:
             left = variances[None, :] - covariances**2 / (variances + noise)[:, None]
             left = scale**2 * np.maximum(left, 0.0)
-            score = -(left / (1.0 + left)) @ powers
+            score = unsure - (left / (1.0 + left)) @ powers
             score[chosen] = -np.inf
             j = int(np.argmax(score))
         chosen.append(j)

@@ -75,6 +75,13 @@ class Process(InCoordinates):
         """Return which rows of x (n, d) are outside the ball, (n,)."""
         return np.linalg.norm(self.coordinates(x), axis=1) > self.reach
 
+    def unsure(self, x: np.ndarray) -> np.ndarray:
+        """Return the variances of whether there is a density at the rows of x (n, d), (n,)."""
+        if self.wall is None:
+            return np.zeros(len(x))
+        chance = np.exp(self.wall.regions.log_chance(self.wall.whitening(self.transport(x))))
+        return chance * (1.0 - chance)
+
     def facts(self, draws: np.ndarray) -> dict[str, Any]:
         """Return facts for the results' attributes; ``draws`` (n, d) are of the density."""
         coordinates = self.regression.coordinates

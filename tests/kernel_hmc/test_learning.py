@@ -293,3 +293,23 @@ def test_first_points_are_checked(points):
 def test_first_points_without_density_are_an_error():
     with pytest.raises(ValueError, match="finite log-density at least at one"):
         Learning(np.ones((4, 2)), np.full(4, -np.inf), rng=np.random.default_rng(0))
+
+
+def test_the_share_of_draws_behind_walls_is_worth_learning_as_an_error_is():
+    assert is_learned(0.0, 100, 900)
+    assert not is_learned(0.0, 100, 900, behind=0.5)
+    assert is_learned(0.0, 800, 200, behind=0.1)
+
+
+def test_points_are_chosen_where_a_wall_may_be():
+    def half(points):
+        return np.where(points[:, 0] > -0.5, -0.5 * np.sum(points**2, axis=1), -np.inf)
+
+    rng = np.random.default_rng(15)
+    first = rng.standard_normal((30, 2))
+    learning = Learning(first, half(first), rng=rng, least=8)
+    while len(learning.values) < 120:
+        learning.tell(half(learning.propose(120)))
+    near = np.abs(learning.points[30:, 0] + 0.5) < 0.2
+    # Of the normal's own mass, a seventh is there.
+    assert near.mean() > 0.3
