@@ -30,8 +30,10 @@ from kmc.surrogate.regression import STARTS
 class Settings:
     """Numbers of the rounds."""
 
-    powers: tuple[float, ...] = (1.0, 0.5, 1 / 6)
-    """Powers of the surrogate that chains sample: at 1/6 a normal is 2.4 times as wide."""
+    excess: tuple[float, ...] = (0.0, 1.0, 5.0)
+    """Nats by which a normal's draws at the powers that chains sample are deeper on average than those at power 1. At
+    the same power in all dimensions, draws were too deep in many for the tails of the posterior to be learned.
+    """
     chains: tuple[int, ...] = (24, 12, 12)
     """Number of chains at each power."""
     blocks: int = 15
@@ -292,7 +294,8 @@ class Learning:
         settings, rng, last = self._settings, self._rng, self._chains
         best = np.argsort(-self.values, kind="stable")[: max(5, len(self.values) // 4)]
         if last is None:
-            powers = np.repeat(settings.powers, settings.chains)
+            powers = 1.0 / (1.0 + 2.0 * np.array(settings.excess) / self.points.shape[1])
+            powers = np.repeat(powers, settings.chains)
             return Chains(self.points[rng.choice(best, len(powers))], powers, self.points, _MOVES)
         again = rng.random(len(last.positions)) < settings.restarted
         positions = last.positions.copy()
