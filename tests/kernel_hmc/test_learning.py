@@ -313,3 +313,14 @@ def test_points_are_chosen_where_a_wall_may_be():
     near = np.abs(learning.points[30:, 0] + 0.5) < 0.2
     # Of the normal's own mass, a seventh is there.
     assert near.mean() > 0.3
+
+
+def test_no_point_is_evaluated_twice_where_chains_are_stuck():
+    target = Gaussian(20)
+    rng = np.random.default_rng(16)
+    sd = np.sqrt(np.diag(target.covariance))
+    first = 2 * sd * rng.standard_normal((40, 20))
+    learning = Learning(first, rows(target)(first), rng=rng, least=8)
+    while len(learning.values) < 150:
+        learning.tell(rows(target)(learning.propose(150)))
+    assert len(np.unique(np.round(learning.points / sd, 6), axis=0)) == len(learning.points)
