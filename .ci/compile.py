@@ -20,7 +20,6 @@ idata = kmc.sample(banana, dim=2, draws=None, max_evaluations=700, seed=1, progr
 if "--sampler" not in sys.argv:
     kmc.evidence(idata)
     kmc.expectations(idata, max_surrogate_draws=8000)
-    kmc.sample(banana, dim=2, chains=17, draws=None, max_evaluations=700, seed=1, progress=False)
     X = np.random.default_rng(0).standard_normal((60, 2))
     for estimator in (kmc.scores.NystromKEF(n_basis=10), kmc.scores.LiteKEF(n_basis=10), kmc.scores.FullKEF()):
         estimator.fit(X).gradient(X)

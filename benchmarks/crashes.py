@@ -29,12 +29,10 @@ import numpy as np
 import kmc
 from kmc.run.store import files, recorder
 
-SMALL = {"min_warmup_evaluations": 80, "n_temperatures": 2, "post_freeze_burn_in": 3}
 SAMPLERS = {
     "random-walk": kmc.RandomWalkMetropolis(),
     "adaptive-metropolis": kmc.AdaptiveMetropolis(),
-    "kernel-hmc": kmc.KernelHMC(**SMALL),
-    "kernel-hmc, vanishing": kmc.KernelHMC(**SMALL, adaptation="vanishing", first_refit=15),
+    "kernel-hmc": kmc.KernelHMC(learning_share=0.3, burn_in=3),
 }
 ASKED = {
     "dim": 2,

@@ -32,7 +32,7 @@ import kmc
 
 SECONDS = 10.0
 OUTCOMES = "right", "told", "silent", "crash", "hang"
-SMALL = kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3)
+SMALL = kmc.KernelHMC(learning_share=0.3, burn_in=3)
 ASKED = {"chains": 2, "draws": 40, "max_evaluations": 300, "seed": 7, "progress": False, "save_warmup": True}
 HARMS: dict[str, Callable[[Path], Any]] = {
     "deleted": lambda path: path.unlink(),

@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import importlib
 import inspect
 import re
 import sys
@@ -35,6 +34,7 @@ import numpy as np
 
 import kmc
 from kmc.cli import _parser
+from kmc.mcmc import base
 from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
 
 CONFIGURATIONS: dict[str, Callable[[], dict[str, Any]]] = {}
@@ -238,7 +238,6 @@ configuration("kernel-hmc processes", draws, Banana(), dim=2, executor=2, **DEFA
 configuration(
     "kernel-hmc history", draws, standard, dim=3, history=(SAMPLES, -0.5 * (SAMPLES**2).sum(axis=1)), **DEFAULT
 )
-configuration("kernel-hmc vanishing", draws, standard, dim=2, sampler=kmc.KernelHMC(adaptation="vanishing"), **DEFAULT)
 configuration(
     "kernel-hmc moves", draws, standard, dim=2, sampler=kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)]), **DEFAULT
 )
@@ -346,18 +345,17 @@ def digest(values: dict[str, Any]) -> str:
 def surface() -> Iterator[str]:
     """Yield a line for each public name, for each option of the command and for each part of a result."""
     modules = [kmc, *(value for name in kmc.__all__ if inspect.ismodule(value := getattr(kmc, name)))]
-    modules += [importlib.import_module(name) for name in ("kmc.mcmc", "kmc.surrogates")]
+    names = [(module, name) for module in modules for name in sorted(getattr(module, "__all__", set(dir(module))))]
     listed = []
-    for module in modules:
-        for name in sorted(getattr(module, "__all__", set(dir(module)))):
-            value = getattr(module, name)
-            if name.startswith("_") or inspect.ismodule(value):
-                continue
-            label = f"{module.__name__}.{name}"
-            yield f"surface {label}{signature(value)}"
-            if inspect.isclass(value) and value not in listed:
-                listed.append(value)
-                yield from members(label, value)
+    for module, name in [*names, *((base, name) for name in ("Sampler", "SamplerSetup", "SamplerState", "Step"))]:
+        value = getattr(module, name)
+        if name.startswith("_") or inspect.ismodule(value):
+            continue
+        label = f"{module.__name__}.{name}"
+        yield f"surface {label}{signature(value)}"
+        if inspect.isclass(value) and value not in listed:
+            listed.append(value)
+            yield from members(label, value)
     for command, parser in _parser()._subparsers._group_actions[0].choices.items():
         for action in parser._actions:
             options = " ".join(action.option_strings) or action.dest

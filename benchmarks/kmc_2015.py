@@ -50,7 +50,7 @@ from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample, covariance_
 from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.score_field import Field, plain_path
 from kmc.scores import FiniteKEF
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.whitening import Whitening
 from kmc.targets.toys import Banana
 
 RESULTS = Path(__file__).parent / "results" / "kmc_2015.csv"

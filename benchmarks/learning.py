@@ -5,8 +5,8 @@ surrogate. Printed are the largest error of a mean, in true standard deviations,
 after each number of evaluations; the error in nats of the last predictions; and the processor time of the whole run,
 nearly all of it kmc's own. Where there is no variance, the mean is a median and the standard deviation a width.
 
-With ``--budget``, whole runs of the next sampler and of today's are compared: evaluations before the first draw,
-effective draws (in the worst coordinate) per 1,000 evaluations, the same errors of the draws, and warnings.
+With ``--budget``, whole runs of ``kmc.KernelHMC``: evaluations before the first draw, effective draws (in the worst
+coordinate) per 1,000 evaluations, the same errors of the draws, and warnings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from targets import DENSITIES, problem
 
 import kmc
 from kmc.kernel_hmc.learning import Learning
-from kmc.kernel_hmc.sampler import LearnedHMC
 
 TARGETS = (
     "correlated-regression", "gaussian-10d", "logistic", "banana-2d", "banana-8d", "student-t-5d", "bimodal-5d",
@@ -136,14 +135,13 @@ def run(name: str, seed: int, budget: int, sampler: object) -> str:
     return f"{attrs['n_evaluations_warmup']:>8}{ess:>6.0f}{center:>8.2f} /{scale:4.2f}{seconds:>9.1f}  {said}"
 
 
-def compare(names: list[str], seeds: range, budget: int) -> None:
-    """Print a row for each target, seed and sampler."""
+def whole_runs(names: list[str], seeds: range, budget: int) -> None:
+    """Print a row for each target and seed."""
     warnings.simplefilter("ignore")  # they are printed
-    print(f"{'target':24}{'seed':>4} {'sampler':8}{'learned':>8}{'ESS':>6}{'errors':>14}{'seconds':>9}  warnings")
+    print(f"{'target':24}{'seed':>4} {'learned':>8}{'ESS':>6}{'errors':>14}{'seconds':>9}  warnings")
     for name in names:
         for seed in seeds:
-            for label, sampler in (("next", LearnedHMC()), ("today", kmc.KernelHMC())):
-                print(f"{name:24}{seed:>4} {label:8}{run(name, seed, budget, sampler)}", flush=True)
+            print(f"{name:24}{seed:>4} {run(name, seed, budget, kmc.KernelHMC())}", flush=True)
 
 
 def main() -> None:
@@ -161,7 +159,7 @@ def main() -> None:
     if unknown:
         parser.error(f"--targets: unknown {', '.join(sorted(unknown))}")
     if options.budget:
-        compare(options.targets.split(","), seeds, options.budget)
+        whole_runs(options.targets.split(","), seeds, options.budget)
         return
     columns = "".join(f"{count:>14}" for count in counts)
     print(f"{'target':24}{'seed':>4}{columns}{'nats':>8}{'seconds':>9}")

@@ -124,7 +124,6 @@ def _options_of(sampler: str):
     import kmc
 
     unnamed = {
-        "vanishing": kmc.KernelHMC(adaptation="vanishing"),
         "score-hmc": kmc.ScoreHMC(kmc.scores.LiteKEF(n_basis=200), warmup_sampler=kmc.AdaptiveMetropolis()),
     }
     return unnamed.get(sampler, sampler)
@@ -279,7 +278,6 @@ def peer_package(module: str, package: str):
 
 METHODS: dict[str, Callable[[Problem, int, int], list[Run]]] = {
     "kmc": partial(run_kmc, sampler="kernel-hmc"),
-    "kmc vanishing": partial(run_kmc, sampler="vanishing"),
     "kmc adaptive Metropolis": partial(run_kmc, sampler="adaptive-metropolis"),
     "kmc adaptive Langevin": partial(run_kmc, sampler="adaptive-langevin"),
     "kmc delayed acceptance": partial(run_kmc, sampler="delayed-acceptance"),
@@ -294,7 +292,7 @@ METHODS: dict[str, Callable[[Problem, int, int], list[Run]]] = {
     "pints DREAM": run_pints_dream,
     "pymc DEMetropolisZ": run_pymc,
 }
-OURS = ("kmc", "kmc vanishing")
+OURS = ("kmc",)
 EMCEE = ("emcee stretch", "emcee DE")
 PEERS = tuple(method for method in METHODS if not method.startswith("kmc"))
 NO_NOISE = ("zeus", "pymc DEMetropolisZ")

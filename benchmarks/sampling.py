@@ -40,7 +40,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "sampling.csv"
 PICTURES = HERE / "pictures"
 DEFINITIONS = """\
-- **Budget**: every evaluation of the true log-density counts: start points, warm-up, probes, burn-in.
+- **Budget**: every evaluation of the true log-density counts: start points, warm-up, burn-in.
 - **Starts**: the true mean plus two standard deviations of independent normal noise, drawn anew for every seed.
 - **Methods**: kmc runs at its defaults on four chains. emcee runs one move at a time with 2d + 2 and with
   max(4d + 4, 20) walkers, and discards a sixth, a third or a half; the best of these six is shown, chosen by its
@@ -220,7 +220,6 @@ class Store:
 
 OVERHEAD_MS = {  # of one evaluation, if no row has it
     "kmc": 0.35,
-    "kmc vanishing": 2.0,
     "kmc adaptive Metropolis": 0.09,
     "kmc adaptive Langevin": 0.4,
     "kmc delayed acceptance": 0.5,

@@ -20,7 +20,6 @@ from peers import EMCEE, METHODS
 
 STYLES: dict[str, dict[str, Any]] = {
     "kmc": {"color": "#c8553d", "linewidth": 2.2},
-    "kmc vanishing": {"color": "#c8553d", "linestyle": ":"},
     "kmc adaptive Metropolis": {"color": "#33373d", "linestyle": "--"},
     "emcee stretch": {"color": "#1f6478"},
     "emcee DE": {"color": "#1f6478", "linestyle": "--"},

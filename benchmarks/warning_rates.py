@@ -139,6 +139,8 @@ def state(row: dict) -> str:
 
 def fired(row: dict) -> list[str]:
     """Names of the warnings of a run, by the current limits."""
+    if math.isnan(row["surrogate_loo_sd"]):  # of a version that drew without a surrogate if its budget was small
+        return ["no-surrogate"]
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
     missing = {"width_error": math.nan, "sd_error": math.nan, "burn_in": math.nan}  # they were not measured
     found = row | {"bulk_ess": row["ess"]} | missing

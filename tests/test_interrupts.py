@@ -37,7 +37,7 @@ def calls_outside(node, names):
 def test_jitted_functions_take_generators_in_the_context_only():
     nodes = [node for tree in TREES.values() for node in ast.walk(tree) if is_jitted(node)]
     names = {node.name for node in nodes if "rng" in {each.arg for each in node.args.args}}
-    assert {"inner_chain", "_walk"} <= names
+    assert {"inner_chain", "_move"} <= names
     found = []
     for path, tree in TREES.items():
         local = {node.name for node in ast.walk(tree) if is_jitted(node)}  # _names are those of their own module

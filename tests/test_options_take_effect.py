@@ -18,7 +18,6 @@ import kmc
 from kmc.bases import Monomials
 from kmc.cli import _parser
 from kmc.kernels import Matern52
-from kmc.surrogates import FitOptions, fit_surrogate
 from kmc.targets.toys import Banana
 
 TESTS = Path(__file__).parent
@@ -42,20 +41,21 @@ class Change(NamedTuple):
 
 # Samplers: the points that they ask for, and their draws
 
-FIT = FitOptions(n_basis=10, bandwidths=(2.0,))
 ESTIMATOR, ANOTHER = (kmc.scores.FullKEF("gaussian", bandwidth, 0.01, "gaussian") for bandwidth in (1.5, 3.0))
 REFITTED = {"adaptation": "vanishing", "first_refit": 10}
-SHORT = {"warmup": 16, "max_evaluations": 110}  # refits are slow
 LONG = {"warmup": 200, "max_evaluations": 700}  # enough states for a fit, and a refit
-SEARCHING = {"min_search_budget": 200}
 
 
-def run(sampler: Any, **limits: Any) -> list[np.ndarray]:
+def two_modes(x: np.ndarray) -> float:
+    return float(np.logaddexp(*(-0.5 * np.sum((x - center) ** 2) for center in (-3.0, 3.0))))
+
+
+def run(sampler: Any, target: Any = TARGET, **limits: Any) -> list[np.ndarray]:
     state = sampler.start(initial=START, **({"chains": 2, "seed": 1, "max_evaluations": 300} | limits))
     asked = []
     while not state.done:
         asked.append(state.ask())
-        state.tell([TARGET(x) for x in asked[-1]])
+        state.tell([target(x) for x in asked[-1]])
     return [np.concatenate(asked), state.positions]
 
 
@@ -106,26 +106,18 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     kmc.Tempered: ({}, {"sampler": kmc.AdaptiveMetropolis(moves=("random-walk",)), "temperatures": 3}),
     kmc.KernelHMC: (
-        {"fit": FIT, "min_warmup_evaluations": 60},
+        {"learning_share": 0.05},
         {
-            "adaptation": "vanishing",
+            "learning_share": 0.2,
+            "burn_in": 3,
             "archive_probability": 0.3,
             "tempered_probability": 0.5,
             "single_move_probability": 0.5,
+            "mode_jump_probability": Change(0.5, given={"target": two_modes}),
             "jump_probability": 0.5,
             "small_step_probability": 0.9,
             "trajectory_length": 1.0,
-            "n_temperatures": 2,
-            "probe_rate": 0.5,
-            "main_probe_rate": Change(0.5, REFITTED, SHORT),
-            "refit_growth": 2.0,
-            "min_warmup_evaluations": Change(200, given={"draws": 5, "max_evaluations": None}),
-            "post_freeze_burn_in": 3,
-            "first_refit": Change(20, REFITTED, SHORT),
             "max_archive": 10,
-            "search_share": Change(0.0, SEARCHING),
-            "min_search_budget": 200,
-            "fit": FitOptions(n_basis=11, bandwidths=(2.0,)),
             "moves": [(kmc.moves.Snooker(), 0.3)],
             "gradients": lambda x: np.array([0.1, 0.1]),
         },
@@ -133,13 +125,7 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-# The surrogate's fit, score estimators, spectra and regression: values at the samples
-
-
-def surrogate(options: FitOptions) -> list[np.ndarray]:
-    values = -0.5 * np.sum(X**2, axis=1) + np.sin(2.0 * X[:, 0]) * np.cos(2.0 * X[:, 1])
-    found = fit_surrogate(X, values, X[::4], rng=np.random.default_rng(1), options=options)
-    return [found.log_density(X)]
+# Score estimators, spectra and regression: values at the samples
 
 
 def score(estimator: Any, **data: Any) -> list[np.ndarray]:
@@ -183,11 +169,6 @@ COMMON = ("kernel", "bandwidth", "regularization", "base", "value_weight", "cv",
 EMBEDDING = {"n_components": 3, "kernel": Matern52(), "bandwidth": 0.7, "n_basis": 12, "random_state": 1}
 
 ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
-    FitOptions: (
-        surrogate,
-        {"n_basis": 20, "bandwidths": (1.0,)},
-        {"n_basis": 30, "target_loo_sd": 10.0, "max_values": 60, "bandwidths": (2.0,), "jitter": 1e-2},
-    ),
     kmc.scores.NystromKEF: (
         score,
         SECTIONS,
@@ -386,8 +367,6 @@ def test_the_option_changes_what_is_made(cls, name):
 # Options that have no effect beside others are refused
 
 REFUSED = {
-    "first_refit=50 has no effect with adaptation='freeze'": lambda: kmc.KernelHMC(first_refit=50),
-    "main_probe_rate=0.2 has no effect with adaptation='freeze'": lambda: kmc.KernelHMC(main_probe_rate=0.2),
     "first_refit=40 has no effect with adaptation='freeze'": lambda: kmc.ScoreHMC(ESTIMATOR, first_refit=40),
     "target_acceptance=0.5 has no effect with a given scale": lambda: kmc.RandomWalkMetropolis(2.0, 0.5),
     "trust=True and resume=False": lambda: kmc.sample(TARGET, dim=2, trust=True),
@@ -419,7 +398,6 @@ def public():
             value = getattr(module, name)
             if (inspect.isfunction(value) or inspect.isclass(value)) and name not in RESULTS.split():
                 yield name, value
-    yield "FitOptions", FitOptions
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import kmc
-from kmc.mcmc.kernel_hmc_state import KernelHMCState
+from kmc.kernel_hmc.state import KernelHMCState
 from kmc.threads import each_in_threads, in_threads, single_threaded
 
 

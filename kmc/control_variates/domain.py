@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from kmc.njit import njit
-from kmc.surrogates import Component, Density
+from kmc.surrogate.density import Component, Density
 
 _MARGIN = 1.5
 _FEWEST = 10  # points of a mode

@@ -22,8 +22,8 @@ from kmc.control_variates.domain import Domain, UnknownMode
 from kmc.control_variates.means import CHAINS, Means, SurrogateMeans
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import Transitions
-from kmc.surrogates import Density
-from kmc.surrogates.tails import HeavyTails
+from kmc.surrogate.density import Density
+from kmc.surrogate.tails import HeavyTails
 
 _FEWEST_DRAWS = 40  # to check the surrogate (tried: small budgets)
 _FIRST = 250  # draws of each chain on the surrogate

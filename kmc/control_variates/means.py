@@ -13,13 +13,11 @@ from kmc.control_variates.chain_means import ChainMeans
 from kmc.control_variates.domain import EVERYWHERE, Domain, Nearby, Region, check_modes
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.stein import SteinControls
-from kmc.interrupts import uninterrupted
-from kmc.mcmc.surrogate_transition import InnerChainOptions, copy_to, inner_chain
-from kmc.mcmc.tempering import COLD
+from kmc.mcmc.inner_chains import inner_chains
+from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tuning import Trials, choose_step_size
-from kmc.njit import njit
-from kmc.surrogates import Component
-from kmc.surrogates.wide_trend import terms_of
+from kmc.surrogate.density import Component
+from kmc.surrogate.quadratic import terms_of
 
 _ANNEALED, _MOST_ANNEALED = 4096, 8192  # particles; more of them in many dimensions, for control variates
 _PER_TERM = 14  # particles for each term of a quadratic
@@ -203,7 +201,7 @@ class SurrogateChains:
     def __init__(
         self, component: Component, states: np.ndarray, rng: np.random.Generator, nearby: Nearby | None = None
     ):
-        self.component, self._rng, self._nearby = component, rng, nearby
+        self.component, self._nearby = component, nearby
         z = component.coordinates(states)
         if nearby is not None:
             z = z[nearby.contains(z)]
@@ -212,6 +210,7 @@ class SurrogateChains:
         self._z = z[rng.integers(len(z), size=CHAINS)]
         step_size = choose_step_size(Trials(component.jit_state, self._z, self._archive), _OPTIONS, rng)
         self.options = _OPTIONS._replace(step_size=step_size)
+        self._rngs = rng.spawn(CHAINS)
         self.draws(_BURN_IN)
 
     @property
@@ -238,21 +237,21 @@ class SurrogateChains:
         return z
 
     def _moved(self, n):
-        with uninterrupted():
-            return _walk(self.component.jit_state, COLD, self._rng, self._z, n, _MOVES, self.options, self._archive)
+        z, powers, lengths = self._z, np.ones(CHAINS), [_MOVES] * CHAINS
+        out = np.empty((CHAINS, n, self.dim))
+        for t in range(n):
+            found = inner_chains(
+                self.component.jit_state,
+                z,
+                lengths,
+                powers=powers,
+                rngs=self._rngs,
+                options=self.options,
+                archive=self._archive,
+            )
+            out[:, t] = z = found.position
+        return out
 
     def back(self, z: np.ndarray) -> np.ndarray:
         """The points x of draws (chains, n, d)."""
         return self.component.back(z.reshape(-1, z.shape[2])).reshape(z.shape)
-
-
-@njit()
-def _walk(state, tempering, rng, starts, n, n_moves, options, archive):
-    chains, d = starts.shape
-    out = np.empty((chains, n, d))
-    for i in range(chains):
-        z = starts[i].copy()
-        for t in range(n):
-            z = inner_chain(state, tempering, rng, z, n_moves, options, archive).position
-            copy_to(out[i, t], z)
-    return out

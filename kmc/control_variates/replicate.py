@@ -11,7 +11,7 @@ from kmc.control_variates.domain import Domain
 from kmc.control_variates.transitions import Transitions
 from kmc.ess import worst_bulk_ess
 from kmc.mcmc.base import MOVES
-from kmc.surrogates import Density
+from kmc.surrogate.density import Density
 
 ENOUGH_DRAWS = 100
 """With fewer effective draws, stated errors are rough."""

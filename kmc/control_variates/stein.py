@@ -16,9 +16,9 @@ import numpy as np
 
 from kmc.bases import Basis, KernelSections, Monomials
 from kmc.kernels import Gaussian, median_distance
-from kmc.surrogates import Component
-from kmc.surrogates.jit_state import SurrogateJitState, gradients
-from kmc.surrogates.tails import HeavyTails
+from kmc.surrogate.density import Component
+from kmc.surrogate.jit_state import gradients
+from kmc.surrogate.tails import HeavyTails
 
 # Tried (docs/what-was-tried.md, expectations): with polynomials of higher degree, errors are larger than stated.
 _DEGREE = 2  # of the polynomials
@@ -77,7 +77,7 @@ class SteinControls:
     @staticmethod
     def suits(component: Component) -> bool:
         """Whether a surrogate has neither a wall nor heavy tails."""
-        return isinstance(component.jit_state, SurrogateJitState) and not isinstance(component.transport, HeavyTails)
+        return not component.jit_state.wall.bias.size and not isinstance(component.transport, HeavyTails)
 
     @property
     def size(self) -> int:

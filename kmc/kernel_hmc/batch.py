@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kmc.kernel_hmc.fitting import Process
+from kmc.surrogate.process import Process
 
 
 @dataclass(frozen=True)

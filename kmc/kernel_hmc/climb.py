@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kmc.kernel_hmc.fitting import Process, Seen, fit_widely
 from kmc.kernel_hmc.modes import maximum
+from kmc.surrogate.process import Process, Seen, fit_widely
 
 RADII = tuple(0.25 * 2.0**k for k in range(6))
 """Half the widths of the cubes around the best point in which a step may end, in standard deviations of the points

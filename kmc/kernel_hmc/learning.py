@@ -18,11 +18,11 @@ from scipy.spatial import cKDTree
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import candidates, choose
 from kmc.kernel_hmc.climb import LOST, RADII, climb
-from kmc.kernel_hmc.fitting import Process, Seen, condition_again, first_fit, fit_again
 from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
 from kmc.kernel_hmc.surrogate_chains import Chains, sample, tuned
 from kmc.mcmc.surrogate_transition import InnerChainOptions
+from kmc.surrogate.process import Process, Seen, condition_again, first_fit, fit_again
 from kmc.surrogate.regression import STARTS
 
 
@@ -46,6 +46,8 @@ class Settings:
     """Size of a batch as a share of the evaluations so far, at least half of the dimension."""
     lost: float = 0.01
     """Share of the blocks that may end where the density is not known when learning ends."""
+    deep: float = 0.05
+    """Share of the frozen surrogate's draws that may be deep below what it predicts when learning ends."""
     refit: float = 0.15
     """Growth of the number of evaluations after which hyperparameters are searched for again."""
 
@@ -67,6 +69,10 @@ class Learning:
     values : ndarray, shape (n,)
         Their log-densities, which may be -inf, but not all.
     rng : Generator
+    gradients : ndarray, shape (n, d), optional
+        Gradients of the log-density where they are known, rows of NaN elsewhere.
+    given : int
+        Number of the first points that were not evaluated for this run: batches are no larger because of them.
     least : int
         Smallest size of a batch.
     noisy : bool
@@ -79,6 +85,8 @@ class Learning:
         The last fit, of all values before the last batch: what the chains sample.
     n_fits : int
         Fits made.
+    right : ndarray, shape (k,)
+        Which of the last draws that were tested are not deep below what was predicted.
     draws : ndarray, shape (m, d)
         Draws of the process at power 1: of the posterior, if its temperature is 1.
 
@@ -94,6 +102,8 @@ class Learning:
         values: np.ndarray,
         *,
         rng: np.random.Generator,
+        gradients: np.ndarray | None = None,
+        given: int = 0,
         least: int = 2,
         noisy: bool = False,
         settings: Settings = SETTINGS,
@@ -103,7 +113,8 @@ class Learning:
                 f"points has shape {points.shape}: expected (n, d), n >= 2, with a finite log-density at least at one"
             )
         self.points, self.values = points.copy(), values.copy()
-        self._rng, self._least, self._noisy, self._settings = rng, least, noisy, settings
+        self.gradients = np.full(points.shape, np.nan) if gradients is None else gradients.copy()
+        self._rng, self._given, self._least, self._noisy, self._settings = rng, given, least, noisy, settings
         # Noise is never sought from little of it: short bumps explain it, too.
         self._starts = [start._replace(noise=0.0) for start in STARTS] if noisy else STARTS
         self._chains: Chains | None = None
@@ -119,6 +130,7 @@ class Learning:
         self._record: list[Prediction] = []
         self._tests = np.empty(0, bool)  # whether draws that nobody chose have density, in order
         self._n_drawn = 0
+        self.right = np.empty(0, bool)
         self.draws = self.points
 
     @property
@@ -144,7 +156,8 @@ class Learning:
         """
         if self._chains is None or self.process.temperature > 1.0 or self._chains.lost > self._settings.lost:
             return False
-        return self._is_learned(left)
+        # Chosen points are mostly deep, so it takes long until they say how far errors can be believed: draws will.
+        return self._is_learned(left, self.error if np.isfinite(self.error) else self._doubt)
 
     def propose(self, most: int) -> np.ndarray:
         """Return the next batch (b, d) of at most so many points, the same until it is told."""
@@ -155,8 +168,8 @@ class Learning:
             self._sds = self._deviations(self._batch)
         return self._batch
 
-    def tell(self, values: np.ndarray) -> None:
-        """Compare the values (b,) of the batch with their predictions, and keep them."""
+    def tell(self, values: np.ndarray, gradients: np.ndarray | None = None) -> None:
+        """Compare the values (b,) of the batch with their predictions, and keep them, with known gradients (b, d)."""
         assert self._batch is not None
         # A step of the climb goes where the prediction is highest, so it is too high: no test of the others.
         new = slice(len(self._step), None)
@@ -166,8 +179,7 @@ class Learning:
             self._cubes = (
                 min(self._cubes + 1, len(RADII)) if values[0] > self.values.max() else max(self._cubes - LOST, 0)
             )
-        self.points = np.vstack([self.points, self._batch])
-        self.values = np.append(self.values, values)
+        self._keep(self._batch, values, gradients)
         self._batch = None
 
     def fit(self, *, last: bool = False) -> None:
@@ -177,7 +189,7 @@ class Learning:
         would test others.
         """
         settings, rng = self._settings, self._rng
-        seen = Seen(self.points, self.values, self.draws, self._noisy)
+        seen = self._seen
         search = self._searched = len(self.values) >= self._due and not last
         if self._chains is None:
             self.process = first_fit(seen, rng)
@@ -220,14 +232,23 @@ class Learning:
         )
         return positions[blocks:, self._chains.powers == 1.0].reshape(-1, self.points.shape[1])
 
-    def passes(self, points: np.ndarray, values: np.ndarray, left: int) -> bool:
-        """Keep the values (k,) at points (k, d) drawn from the process, and return whether learning should end,
-        with so many evaluations left.
+    def passes(self, points: np.ndarray, values: np.ndarray, left: int, *, drawn: int) -> bool:
+        """Keep the values (k,) at points (k, d), and return whether learning should end, with so many evaluations left.
+
+        The first ``drawn`` points are draws of the process: learning goes on if many are deep below the prediction, as
+        their values mend that. The others are elsewhere: it goes on if one is as high as the draws, and was not
+        expected to be.
         """
-        self._compare(self._heights(points), values, self._deviations(points))
-        self._tests = np.append(self._tests, np.isfinite(values))
-        self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
-        return self._is_learned(left)
+        forecast = self._heights(points)
+        self._compare(forecast[:drawn], values[:drawn], self._deviations(points[:drawn]))
+        self._tests = np.append(self._tests, np.isfinite(values[:drawn]))
+        self.right = values[:drawn] > forecast[:drawn] - MOST - 2.0 * self.noise_sd
+        deep = np.isfinite(values[:drawn]) & ~self.right
+        self._keep(points, values, None)
+        found = np.flatnonzero(values[drawn:] - np.maximum(forecast[drawn:], self._typical - MOST) > MOST)
+        if len(found):
+            self._due = 0.0  # another mode: search at once
+        return not len(found) and deep.mean() <= self._settings.deep and self._is_learned(left, self.error)
 
     def facts(self) -> dict[str, Any]:
         """Return facts of the surrogate for the results' attributes."""
@@ -236,15 +257,24 @@ class Learning:
             "surrogate_n_values": len(self.values),
         }
 
+    @property
+    def _seen(self):
+        return Seen(self.points, self.values, self.draws, self.gradients, self._noisy)
+
+    def _keep(self, points, values, gradients):
+        self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
+        more = np.full(points.shape, np.nan) if gradients is None else gradients
+        self.gradients = np.vstack([self.gradients, more])
+
     def _compare(self, forecast, values, sds):
         height = np.fmax(forecast, np.where(np.isfinite(values), values, -np.inf))
         weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
         self._record.append(Prediction(forecast, values, sds, weight))
 
-    def _is_learned(self, left):
+    def _is_learned(self, left, error):
         last = self._tests[-2 * (10 + self.points.shape[1]) :]
         behind = 1.0 - float(last.mean()) if len(last) else 0.0
-        return is_learned(self.error, len(self.values), left, noise=self.noise_sd, behind=behind)
+        return is_learned(error, len(self.values), left, noise=self.noise_sd, lost=behind)
 
     def _heights(self, points):
         return self.process.temperature * self.process.log_density(points)
@@ -256,7 +286,7 @@ class Learning:
 
     def _chosen(self, most):
         assert self._chains is not None
-        dim, n = self.points.shape[1], len(self.values)
+        dim, n = self.points.shape[1], len(self.values) - self._given
         size = min(max(self._least, dim // 2, int(self._settings.growth * n)), most)
         typical = max(int(BATCH.typical * size), 1) if size > 1 else 0
         pool, powers = candidates(self._positions, self._chains.powers, self._rng)
@@ -277,7 +307,7 @@ class Learning:
             self._cubes = max(self._cubes, LOST)
         if not self._cubes:
             return self.points[:0]
-        step = climb(Seen(self.points, self.values, self.draws, self._noisy), self._rng, self._cubes)
+        step = climb(self._seen, self._rng, self._cubes)
         step = step[self._is_new(step, self.points)] if len(step) else step
         if not len(step):
             self._cubes = 0

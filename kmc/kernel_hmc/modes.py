@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from kmc.kernel_hmc.fitting import Process
 from kmc.surrogate.mean import mean_gradients, mean_values
+from kmc.surrogate.process import Process
 
 MOST = 8
 """Most modes, and ascents of a search for them."""

@@ -1,28 +1,93 @@
-"""Kernel Hamiltonian Monte Carlo by rounds of learning: its options. It is to replace kmc.KernelHMC."""
+"""Kernel Hamiltonian Monte Carlo, the default sampler: its options."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from kmc.kernel_hmc.state import KernelHMCState, PhaseOptions
+import numpy as np
+
+from kmc.checks import check_count, check_number
+from kmc.kernel_hmc.state import KernelHMCState, PhaseOptions, longest_learning
+from kmc.kernel_hmc.user_gradient import OccasionalGradient
 from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import SamplerSetup
-from kmc.mcmc.moves import Move
-from kmc.mcmc.surrogate_transition import InnerChainOptions
+from kmc.mcmc.moves import Move, as_moves
 
 
 @dataclass(frozen=True)
-class LearnedHMC(Startable):
-    """Hamiltonian dynamics on a learned surrogate, corrected by one true evaluation per draw.
+class KernelHMC(Startable):
+    """Hamiltonian dynamics on a learned surrogate of the log-density, corrected by one true evaluation per draw.
 
-    Parameters are those of :class:`kmc.KernelHMC` with the same names.
+    Learning is rounds of one loop: a Gaussian-process regression is fitted to all evaluations, many chains sample it at
+    several powers, and a batch of points is evaluated where it is uncertain and the density is not small. When the
+    predictions are so good that more of them would not pay, the surrogate is frozen. Then a proposal is the end of an
+    inner chain: many Hamiltonian trajectories on the surrogate, which cost no evaluation. The defaults suit most
+    posteriors.
 
     Parameters
     ----------
     learning_share : float
-        Largest share of the evaluations for learning.
+        Largest share of the evaluations for learning, if the length of warm-up is not given.
+    burn_in : int
+        Sweeps between the freeze and the first kept draw.
+    archive_probability : float
+        Probability of a move that does not use the surrogate (differential evolution or snooker).
+    tempered_probability : float
+        Probability that an inner chain runs on a flattened surrogate s^b, b uniform on [1 / (1 + 2/sqrt(d)), 1].
+    single_move_probability : float
+        Probability that an inner chain has a single move.
+    mode_jump_probability : float
+        Probability of a jump between modes, if the surrogate has several.
+    jump_probability, small_step_probability, trajectory_length : float
+        For the moves of an inner chain: probability of an archive jump; probability that a trajectory has smaller
+        steps; the longest integration time, in coordinates in which draws are white.
+    max_archive : int
+        Draws of the surrogate kept for the archive moves.
+    moves : sequence of (move, probability)
+        Further moves of the main phase, each with the probability of a proposal being its own; the other proposals are
+        the sampler's. See :class:`kmc.moves.Move` for writing one, and :func:`kmc.testing.check_move` for testing it.
+    gradients : callable, optional
+        For a model whose gradient is available at some points: a function of the unconstrained vector x (d,) that
+        returns the gradient of the log-density that is sampled, an array (d,), or None or NaN where there is none. The
+        surrogate is then fitted to gradients, too. See the notes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An invalid option.
+
+    Warns
+    -----
+    KmcWarning
+        ``gradients`` differs from differences of the log-density at the start points, two evaluations each.
+
+    See Also
+    --------
+    kmc.ScoreHMC : the published algorithm, with trajectories along the gradient of a score estimator of your choice.
+
+    Notes
+    -----
+    ``gradients`` is called while the surrogate is learned, at points that were evaluated, and in this process, whatever
+    the executor: at each point that is not deep below the highest value. Draws are right for any gradient, since each
+    is accepted by the log-density alone; a wrong one makes the surrogate useless. The attributes ``n_gradients``,
+    ``n_gradients_missing`` and ``gradient_error`` of the result have the numbers of calls that returned a gradient and
+    that did not, and the error at the start.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.KernelHMC(archive_probability=0.1).learning_share
+    0.6
+    >>> sampler = kmc.KernelHMC(moves=[(kmc.moves.Independence(), 0.1), (kmc.moves.Snooker(), 0.05)])
+
+    A gradient that is available at some points:
+
+    >>> sampler = kmc.KernelHMC(gradients=lambda x: -x if x[0] > 0 else None)
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=4, sampler=sampler, max_evaluations=500, seed=1, progress=False)
+    >>> bool(0 < idata.attrs["n_gradients"] < idata.attrs["n_evaluations"])
+    True
     """
 
     learning_share: float = 0.6
@@ -36,24 +101,41 @@ class LearnedHMC(Startable):
     trajectory_length: float = 2.5
     max_archive: int = 1000
     moves: Sequence[tuple[Move, float]] = ()
+    gradients: Callable[[np.ndarray], Any] | None = None
 
     name: ClassVar[str] = "kernel-hmc"
     _takes_history: ClassVar[bool] = True
     _keeps_proposals: ClassVar[bool] = True
 
+    def __post_init__(self):
+        check_number(self, "archive_probability", 0, 1, "(]")  # never 0: a wrong surrogate could trap a chain
+        for share in (
+            "learning_share",
+            "tempered_probability",
+            "single_move_probability",
+            "mode_jump_probability",
+            "jump_probability",
+            "small_step_probability",
+        ):
+            check_number(self, share, 0, 1, "[]")
+        check_number(self, "trajectory_length", 0)
+        check_count(self, "burn_in", 0)
+        check_count(self, "max_archive", 10)
+        object.__setattr__(self, "moves", as_moves(self.moves))
+        if self.gradients is not None and not callable(self.gradients):
+            raise TypeError(
+                f"gradients={self.gradients!r}: expected None, or a function of x (d,) that returns the gradient of "
+                "the log-density, (d,), or None where it is not available"
+            )
+
     def _start(self, setup: SamplerSetup) -> KernelHMCState:
-        inner = InnerChainOptions(0.3, self.trajectory_length, self.jump_probability, self.small_step_probability)
-        return KernelHMCState(
-            PhaseOptions(
-                self.learning_share,
-                self.burn_in,
-                self.max_archive,
-                inner,
-                self.archive_probability,
-                self.single_move_probability,
-                self.tempered_probability,
-                self.mode_jump_probability,
-                self.moves,
-            ),
-            setup,
-        )
+        if self.gradients is not None and setup.noisy:
+            raise ValueError("noisy=True: gradients are for exact log-densities; leave gradients out")
+        gradient = None if self.gradients is None else OccasionalGradient(self.gradients)
+        options = PhaseOptions(*(getattr(self, name) for name in PhaseOptions._fields))
+        return KernelHMCState(options, setup, gradient)
+
+    def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+        """Approximate evaluations of the longest warm-up, if nothing limits them."""
+        learning = longest_learning(self.learning_share, draws, chains=chains, warmup=warmup)
+        return learning + self.burn_in * chains

@@ -12,43 +12,57 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.kernel_hmc.exchanges import exchanges
 from kmc.kernel_hmc.learning import Learning
+from kmc.kernel_hmc.proposals import ProposalMixture, distinct
+from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import Move, propose_one_of
-from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.tempering import COLD
-from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size
-from kmc.mcmc.walkers import Walkers, cloud_around, requested
-from kmc.surrogates import Density
+from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size, ends_of
+from kmc.mcmc.walkers import Walkers, cloud_around, requested, start_spread
+from kmc.surrogate.density import Component, Density
+from kmc.surrogate.mass import deepest
 
 _JUMP = MOVES.index("mode-jump")
 _UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
 _ARCHIVED, _REACHING = 40, 15  # blocks of the chains at power 1, short and long: for trials, and for the archive
+_EXCHANGED = 0.01, 2  # part of the evaluations, and least: points with exchanged coordinates, perhaps another mode
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
 _TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
 
 
 class PhaseOptions(NamedTuple):
-    """What the phases need of the sampler's options."""
+    """What the phases need of the options of :class:`kmc.KernelHMC`, where they are explained."""
 
     learning_share: float
     burn_in: int
-    max_archive: int
-    inner: InnerChainOptions
     archive_probability: float
-    single_move_probability: float
     tempered_probability: float
+    single_move_probability: float
+    mode_jump_probability: float
     jump_probability: float
+    small_step_probability: float
+    trajectory_length: float
+    max_archive: int
     moves: Sequence[tuple[Move, float]]
+
+
+def longest_learning(share: float, draws: int | None, *, chains: int, warmup: int | None) -> int:
+    """Return the evaluations at which learning ends at the latest, if nothing else limits them."""
+    return warmup * chains if warmup is not None else int(share * _planned(draws, chains))
+
+
+def _planned(draws, chains):
+    return max(_UNLIMITED * (draws or 0) * chains, _LEAST_PLANNED)
 
 
 class KernelHMCState:
     """See :class:`kmc.mcmc.base.SamplerState`."""
 
-    def __init__(self, options: PhaseOptions, setup: SamplerSetup):
+    def __init__(self, options: PhaseOptions, setup: SamplerSetup, gradient: OccasionalGradient | None = None):
         self.options, self.setup = options, setup._replace(history=None)
         self.warming_up = True
         *seeds, own = setup.seed.spawn(setup.chains + 1)
@@ -59,13 +73,17 @@ class KernelHMCState:
         if setup.history is not None:
             points = np.vstack([setup.history[0], points])
             values = np.append(setup.history[1], values)
-        self._first = points, values
-        # Differences of fewer points than these say nothing about some directions.
-        missing = max(3 * setup.chains, 2 * setup.dim) - len(points)
-        self._asked = cloud_around(setup.initial, max(missing, 0), self._rng)
+        self._known = points, values  # given, or evaluated before the first fit
+        self._gradient, self._gradient_error = gradient, 0.0
+        self._check: GradientCheck | None = None
+        budget = setup.max_evaluations
+        self._budget = _planned(setup.draws, setup.chains) if budget is None else budget
+        share = int(options.learning_share * self._budget)
+        self._last = share if setup.warmup is None else setup.warmup * setup.chains
+        self._asked = self._first_points()
         self._learning: Learning | None = None
-        self._budget, self._last = self._planned()
-        self._starts = np.empty((0, setup.dim))
+        self._starts: np.ndarray | None = None  # draws of the frozen surrogate, while they are evaluated
+        self._exchanged = setup.noisy  # whether exchanges of coordinates have been tried, or tell nothing
         self.mixture: ProposalMixture | None = None
         self.walkers: Walkers | None = None
         self._frozen: dict[str, Any] = {}  # facts of the frozen surrogate
@@ -86,7 +104,7 @@ class KernelHMCState:
         if self.walkers is None:
             self._learn(values)
             return None
-        stats = self.walkers.decide(self._proposals, values, [COLD] * len(self.walkers))
+        stats = self.walkers.decide(self._proposals, values)
         return self._finish_sweep(stats)
 
     def lanes(self) -> Lanes | None:
@@ -109,45 +127,74 @@ class KernelHMCState:
     @property
     def density(self) -> Density | None:
         """The density that inner chains of the main phase leave invariant; None before the freeze."""
-        if self.mixture is None or self.mixture.surrogate is None:
+        if self.walkers is None or self.mixture is None:
             return None
-        return Density.of([self.mixture.surrogate])
+        return Density((self.mixture.surrogate,))
 
     @property
     def evaluated(self) -> tuple[np.ndarray, np.ndarray]:
         """Points (n, d) and values (n,) to which the surrogate was fitted."""
-        return (self._learning.points, self._learning.values) if self._learning else self._first
+        return (self._learning.points, self._learning.values) if self._learning else self._known
 
     def report(self) -> dict[str, Any]:
         """Return facts for the results' attributes."""
-        facts: dict[str, Any] = {"noisy": self.setup.noisy, "noise_sd": None, "roughness_sd": 0.0}
+        facts: dict[str, Any] = {"noisy": self.setup.noisy, "noise_sd": None}
         if self._learning is not None:
             facts["n_refits"] = self._learning.n_fits
             facts["noise_sd"] = self._learning.noise_sd if self.setup.noisy else None
+        if given := len(self._known[0]) - len(self.setup.initial):
+            facts["n_history"] = given
+        if self._gradient is not None:
+            facts["n_gradients"], facts["n_gradients_missing"] = self._gradient.n_known, self._gradient.n_unknown
+            facts["gradient_error"] = self._gradient_error
         return facts | self._frozen
-
-    def _planned(self) -> tuple[int, int]:
-        """Return the number of evaluations that are planned, and that at which learning ends at the latest."""
-        setup = self.setup
-        budget = setup.max_evaluations
-        if budget is None:
-            budget = max(_UNLIMITED * (setup.draws or 0) * setup.chains, _LEAST_PLANNED)
-        last = self.options.learning_share * budget if setup.warmup is None else setup.warmup * setup.chains
-        return budget, int(last)
 
     # Learning
 
+    def _first_points(self):
+        """Return points around the start points, and those that check the user's gradient at these."""
+        setup = self.setup
+        # Differences of fewer points than these say nothing about some directions.
+        missing = max(3 * setup.chains, 2 * setup.dim) - len(self._known[0])
+        cloud = cloud_around(setup.initial, max(missing, 0), self._rng)
+        if self._gradient is None:
+            return cloud
+        inside = setup.initial[np.isfinite(setup.initial_log_density)]
+        gradients = self._gradient(inside)
+        known = np.isfinite(gradients).all(axis=1)
+        spread = start_spread(setup.initial)
+        self._check = GradientCheck(gradients[known], inside[known], spread=spread, rng=self._rng)
+        return np.vstack([cloud, self._check.points])
+
+    def _gradients(self, points, values):
+        """Return the user's gradients where they are known and the values are not deep, or else NaN, (n, d)."""
+        found = np.full(points.shape, np.nan)
+        if self._gradient is not None:
+            known = values if self._learning is None else np.append(self._learning.values, values)
+            rows = values > np.max(known) - deepest(self.setup.dim)
+            found[rows] = self._gradient(points[rows])
+        return found
+
     def _learn(self, values):
         self._n_own += len(values)
-        if len(self._starts):
+        if self._starts is not None:
             self._begin(values)
             return
         if self._learning is None:
-            points = np.vstack([self._first[0], self._asked])
-            values = np.append(self._first[1], values)
-            self._learning = Learning(points, values, rng=self._rng, least=self.setup.chains, noisy=self.setup.noisy)
+            if self._check is not None:
+                self._gradient_error = self._check.warn(values[len(values) - len(self._check.points) :])
+            points, values = np.vstack([self._known[0], self._asked]), np.append(self._known[1], values)
+            self._learning = Learning(
+                points,
+                values,
+                gradients=self._gradients(points, values),
+                rng=self._rng,
+                given=len(self._known[0]) - len(self.setup.initial),
+                least=self.setup.chains,
+                noisy=self.setup.noisy,
+            )
         else:
-            self._learning.tell(values)
+            self._learning.tell(values, self._gradients(self._asked, values))
         left = self._last - self._n_own
         if left > 0 and not self._learning.is_done(self._budget - self._n_own):
             self._asked = self._learning.propose(left)
@@ -158,12 +205,15 @@ class KernelHMCState:
         """Fix the moves, and ask for the values at draws of the surrogate: a test, and where the chains start."""
         options, learning, rng = self.options, self._learning, self._rng
         assert learning is not None
+        inner = InnerChainOptions(
+            0.0, options.trajectory_length, options.jump_probability, options.small_step_probability
+        )
         learning.fit(last=True)
         surrogate = learning.process
         archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
         z = surrogate.coordinates(archive)
         trials = Trials(surrogate.jit_state, z[:_TRIALS], z)
-        inner = options.inner._replace(step_size=choose_step_size(trials, options.inner, rng))
+        inner = inner._replace(step_size=choose_step_size(trials, inner, rng))
         # Trials see correlations above 0.1, which would cost every fifth effective draw.
         longest = 2 * choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
         # The chains of learning move little at a time: further draws reach the ends of ridges.
@@ -171,44 +221,68 @@ class KernelHMCState:
         archive = distinct(further, options.max_archive, rng)
         z = surrogate.coordinates(archive)
         self.mixture = ProposalMixture(
-            surrogate=surrogate,  # type: ignore[arg-type]  # until the old learner is gone
+            surrogate=Component.of(surrogate),
             archive=archive,
             archive_z=z,
             archive_probability=options.archive_probability,
-            archive_scale=1.0,
             inner=inner,
             shortest_chain=longest // 2,
             longest_chain=longest,
             single_move_probability=options.single_move_probability,
             tempered_probability=options.tempered_probability,
         )
-        count = min(max(self.setup.chains, _TESTS + self.setup.dim), len(archive))
-        self._starts = self._asked = archive[rng.choice(len(archive), count, replace=False)]
+        most = self._budget - self._n_own - self.setup.chains
+        count = min(max(self.setup.chains, _TESTS + self.setup.dim), len(archive), max(most, 0))
+        if not count:
+            self._starts = archive[:0]
+            self._begin(np.empty(0))
+            return
+        # Proposals are draws of the surrogate itself, not held back where it is in doubt, as those of learning are.
+        starts = z[rng.choice(len(archive), count, replace=False)]
+        ends = ends_of(trials._replace(archive=z), starts, longest, options=inner, rng=rng)
+        self._starts = surrogate.back(ends)
+        self._asked = np.vstack([self._starts, self._exchanges(most - count)])
+
+    def _exchanges(self, most):
+        """Return at most so many points (k, d) in another mode, if labels can be exchanged; none the second time."""
+        learning = self._learning
+        assert learning is not None
+        if self._exchanged:
+            return learning.points[:0]
+        self._exchanged = True
+        highest = learning.points[np.argmax(learning.values)]
+        share, least = _EXCHANGED
+        return exchanges(highest, min(max(int(share * self._n_own), least), most))
 
     def _begin(self, values):
         """Start the chains at some of the draws that were just evaluated, if the surrogate has predicted these well.
 
         Otherwise go on learning, as long as there are evaluations for it.
         """
-        learning, starts, chains = self._learning, self._starts, self.setup.chains
-        assert learning is not None
+        learning, starts, mixture, chains = self._learning, self._starts, self.mixture, self.setup.chains
+        assert learning is not None and starts is not None and mixture is not None
         left = self._last - self._n_own
-        if not learning.passes(starts, values, self._budget - self._n_own) and left > 0:
-            self._starts, self.mixture = starts[:0], None
+        passed = (
+            learning.passes(self._asked, values, self._budget - self._n_own, drawn=len(starts)) if len(starts) else True
+        )
+        if not passed and left > 0:
+            self._starts, self.mixture = None, None
             self._asked = learning.propose(left)
             return
-        usable = np.flatnonzero(np.isfinite(values))
+        values = values[: len(starts)]
+        finite = np.isfinite(values)
+        right = finite & learning.right if len(starts) else finite
+        usable = np.flatnonzero(right if right.any() else finite)
         if not len(usable):  # the highest of the run's own evaluations
-            own = slice(len(self._first[0]) - len(self.setup.initial), None)
+            own = slice(len(self._known[0]) - len(self.setup.initial), None)
             starts, values = learning.points[own], learning.values[own]
-            usable = np.array([np.argmax(np.where(np.isfinite(values), values, -np.inf))])
+            usable = np.argsort(-values, kind="stable")[:1]
         rows = np.resize(usable, chains)
         self.walkers = Walkers(self._rngs, starts[rows], values[rows])
-        assert self.mixture is not None
         self._frozen = {
             **learning.facts(),
-            "inner_chain_length": self.mixture.longest_chain,
-            "leapfrog_step_size": self.mixture.inner.step_size,
+            "inner_chain_length": mixture.longest_chain,
+            "leapfrog_step_size": mixture.inner.step_size,
         }
         self.warming_up = self.options.burn_in > 0
 
@@ -221,12 +295,12 @@ class KernelHMCState:
             if proposal is not None:
                 return proposal
         modes = self._learning.modes if self._learning is not None else None
-        if modes is not None and rng.random() < self.options.jump_probability:
+        if modes is not None and rng.random() < self.options.mode_jump_probability:
             position, log_ratio = modes.jump(rng, x[None, :])
             if not np.isfinite(log_ratio[0]):
                 return Proposal(x, 0.0, _JUMP, moved=False)
             return Proposal(position[0], float(log_ratio[0]), _JUMP)
-        return self.mixture.propose(rng, x, COLD)
+        return self.mixture.propose(rng, x)
 
     def _finish_sweep(self, stats):
         assert self.walkers is not None

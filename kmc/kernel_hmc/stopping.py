@@ -40,13 +40,13 @@ def calibration(predictions: Sequence[Prediction], least: int) -> float:
     return math.inf
 
 
-def is_learned(error: float, values: int, left: int, *, noise: float = 0.0, behind: float = 0.0) -> bool:
+def is_learned(error: float, values: int, left: int, *, noise: float = 0.0, lost: float = 0.0) -> bool:
     """Return whether more evaluations for learning would cost more effective draws than they gain, and there are some.
 
     A surrogate whose log-density has this error in nats, as a standard deviation, has its proposals accepted with
     probability a = erfc(error / 2), and independent proposals give a / (2 - a) effective draws each. The error of a
-    smooth regression is taken to fall like 1 / ``values``, and so is the share of its draws that are behind walls; the
-    noise of the values stays.
+    smooth regression is taken to fall like 1 / ``values``, and so is the share of its draws that are lost; the noise of
+    the values stays.
 
     Parameters
     ----------
@@ -58,14 +58,14 @@ def is_learned(error: float, values: int, left: int, *, noise: float = 0.0, behi
         Evaluations left for learning and draws.
     noise : float
         Standard deviation of the values' noise in nats.
-    behind : float
-        Share of the surrogate's draws without density.
+    lost : float
+        Share of the surrogate's draws that are behind walls.
     """
     more = (_STEP - 1.0) * values
-    later, now = (_efficiency(math.hypot(error / by, noise), behind / by) for by in (_STEP, 1.0))
+    later, now = (_efficiency(math.hypot(error / by, noise), lost / by) for by in (_STEP, 1.0))
     return bool(error < MOST and (left - more) * later <= left * now)
 
 
-def _efficiency(error, behind):
-    accepted = (1.0 - behind) * math.erfc(error / 2.0)
+def _efficiency(error, lost):
+    accepted = (1.0 - lost) * math.erfc(error / 2.0)
     return accepted / (2.0 - accepted)

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kmc.kernel_hmc.fitting import Process
 from kmc.kernel_hmc.modes import Modes
 from kmc.mcmc.inner_chains import inner_chains
 from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.tempering import flattened
 from kmc.mcmc.tuning import Trials, choose_step_size
+from kmc.surrogate.process import Process
 
 TRUSTED = 2.0
 """Nats: what a standard deviation has above so many is subtracted from the log-density, for a mean without knowledge is
@@ -59,13 +58,12 @@ def sample(
     """
     powers, z = chains.powers, process.coordinates(chains.positions)
     x = process.back(z * np.minimum(process.reach / np.linalg.norm(z, axis=1, keepdims=True), 1.0))
-    heat = np.array([flattened(power) for power in powers])
     archive, rngs = process.coordinates(chains.archive), rng.spawn(len(x))
 
     def moved(x):
         start, lengths = process.coordinates(x), [moves] * len(x)
         found = inner_chains(
-            process.jit_state, start, lengths, temperings=heat, rngs=rngs, options=chains.options, archive=archive
+            process.jit_state, start, lengths, powers=powers, rngs=rngs, options=chains.options, archive=archive
         )
         stuck = np.all(found.position == start, axis=1)
         return np.where(stuck[:, None], x, process.back(found.position))  # without rounding errors

@@ -23,30 +23,11 @@ _DE = MOVES.index("differential-evolution")
 _SNOOKER_MOVE = MOVES.index("snooker")
 
 
-def archive_move(
-    rng: np.random.Generator,
-    x: np.ndarray,
-    archive: np.ndarray,
-    *,
-    scale: float,
-    snooker_probability: float = SNOOKER_PROBABILITY,
-    sd: np.ndarray | None = None,
-) -> Proposal:
-    """A snooker update with probability ``snooker_probability``, else differential evolution.
-
-    Parameters
-    ----------
-    x : ndarray, shape (d,)
-    archive : ndarray, shape (n, d)
-        n >= 3 distinct points.
-    scale : float
-        Factor of the step 2.38 / sqrt(2 d).
-    sd : ndarray, shape (d,), optional
-        The archive's standard deviations, if they are known.
-    """
-    if rng.random() < snooker_probability:
+def archive_move(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray) -> Proposal:
+    """A snooker update or differential evolution from x (d,), with an archive (n, d) of n >= 3 distinct points."""
+    if rng.random() < SNOOKER_PROBABILITY:
         return snooker(rng, x, archive)
-    return differential_evolution(rng, x, archive, scale=scale, sd=sd)
+    return differential_evolution(rng, x, archive, scale=1.0)
 
 
 def differential_evolution(

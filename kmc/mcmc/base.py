@@ -21,7 +21,6 @@ MOVES = (
     "independence",
     "kameleon",
     "langevin",
-    "scaling",
     "mode-jump",
 )
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
@@ -73,7 +72,6 @@ STATS: dict[str, type] = {
     "energy": np.float64,  # Hamiltonian on the surrogate after the last trajectory; -log density for other moves
     "n_evaluations": np.int32,  # true evaluations that this draw cost
     "move": np.int8,  # index into MOVES, or into the sampler's own ``moves``
-    "inverse_temperature": np.float64,  # 1 except for tempered chains in warm-up
 }
 
 FURTHER_STATS: dict[str, type] = {
@@ -103,7 +101,7 @@ class SamplerState(Protocol):
         """Be ready to draw as soon as possible: the time for warm-up is over. Repeated calls change nothing."""
 
     def report(self) -> dict[str, Any]:
-        """Facts for the results' attributes (number of refits, results of probes, ...)."""
+        """Facts for the results' attributes (number of fits, error of the surrogate, ...)."""
 
 
 class Sampler(Protocol):

@@ -1,4 +1,4 @@
-"""Leapfrog on a surrogate: H(z, p) = |p|²/2 - t(log s(z)), t a tempering, with unit mass in whitened coordinates.
+"""Leapfrog on a surrogate: H(z, p) = |p|²/2 - b log s(z), b a power, with unit mass in whitened coordinates.
 
 At a learned wall paths are reflected as in Skilling's Galilean Monte Carlo: if a step ends behind it, the momentum
 is mirrored there, without a kick, and the path continues. Each part is symmetric in time and preserves volume, also the
@@ -10,17 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from kmc.jitted import value_and_gradient, wall
-from kmc.mcmc.tempering import tempered
 from kmc.njit import njit
 
 HOPELESS = 1e6  # an energy spread that makes a path useless
 
-# numba identifies a cached file by function and line, and cannot read one with a type that has been moved since: a
-# jitted function then has to move, too, as this comment made it do.
-
 
 @njit()
-def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, normal, work):
+def leapfrog(state, power, z, momentum, gradient, value, step_size, n_steps, normal, work):
     """Integrate in place; reversible and volume-preserving.
 
     On entry ``value`` and ``gradient`` are log s and ∇ log s at z (0 behind a wall); on return ``gradient`` is that at
@@ -37,12 +33,11 @@ def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps,
         divergence test on it preserves reversibility.
     """
     d = z.size
-    target, slope = tempered(tempering, value)
-    energy = _energy(momentum, target)
+    energy = _energy(momentum, power * value)
     lowest = highest = energy
     for step in range(n_steps):
         for i in range(d):
-            momentum[i] += 0.5 * step_size * slope * gradient[i]
+            momentum[i] += 0.5 * step_size * power * gradient[i]
             z[i] += step_size * momentum[i]
         value = value_and_gradient(state, z, gradient, work)
         _, behind = wall(state, z, normal, work)
@@ -51,10 +46,9 @@ def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps,
             if step < n_steps - 1:
                 _mirror(momentum, normal)
                 continue
-        target, slope = tempered(tempering, value)
         for i in range(d):
-            momentum[i] += 0.5 * step_size * slope * gradient[i]
-        energy = _energy(momentum, target)
+            momentum[i] += 0.5 * step_size * power * gradient[i]
+        energy = _energy(momentum, power * value)
         lowest = min(lowest, energy)
         highest = max(highest, energy)
         if not (energy - lowest < HOPELESS and highest - energy < HOPELESS):  # also NaN

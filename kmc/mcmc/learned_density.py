@@ -15,8 +15,8 @@ from kmc.mcmc.affine import Affine
 from kmc.mcmc.history import History
 from kmc.mcmc.score_field import Field, GradientEstimator
 from kmc.mcmc.score_fitter import Fitter
-from kmc.surrogates import Surrogate, fit_surrogate, values_needed
-from kmc.surrogates.whitening import whiten_states
+from kmc.surrogate.process import Process, Seen, fit_to_draws
+from kmc.surrogate.whitening import whiten_states
 
 _FIRST, _GROWTH = 30, 1.4  # sweep of the first fit, and the factor between successive ones; set by hand
 
@@ -25,7 +25,7 @@ class Learned(NamedTuple):
     """A fitted density."""
 
     field: Field  # its gradient, in the coordinates in which states are white
-    surrogate: Surrogate | None  # None: it is the field's estimator
+    surrogate: Process | None  # None: it is the field's estimator
 
     def log_density(self, x: np.ndarray) -> float:
         """At x (d,), up to a constant."""
@@ -127,12 +127,9 @@ class DensityLearner:
     def _from_evaluations(self) -> Learned | None:
         x, values = self._evaluated.x, self._evaluated.log_density
         states = np.unique(self._states.x[:, :-1], axis=0)
-        if len(x) < values_needed(self._dim) or len(states) < 3 * self._dim + 10:
+        if len(states) < 3 * self._dim + 10:
             return None
-        try:
-            surrogate = fit_surrogate(x, values, states, rng=self._rng, noisy=self._noisy)
-        except np.linalg.LinAlgError:
-            return None
+        surrogate = fit_to_draws(Seen(x, values, states, np.full(x.shape, np.nan), self._noisy), self._rng)
         same = Affine(surrogate.jit_state, np.zeros(self._dim), np.eye(self._dim))
         return Learned(Field(None, surrogate.whitening, True, same), surrogate)
 

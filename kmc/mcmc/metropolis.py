@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmc.mcmc.tempering import COLD, Tempering, tempered
-
 
 class Proposal(NamedTuple):
     """The proposal of a move.
@@ -26,25 +24,12 @@ class Proposal(NamedTuple):
     diverging: bool = False
 
 
-def decide(
-    rng: np.random.Generator,
-    current: float,
-    proposed: float,
-    *,
-    log_ratio: float,
-    tempering: Tempering = COLD,
-    jacobians: tuple[float, float] = (0.0, 0.0),
-) -> tuple[bool, float]:
-    """Accept or reject: (accepted, probability). -inf is a legal proposed value and is never accepted.
-
-    ``jacobians`` are those of the coordinates whose density is tempered, at the current and at the proposed point.
-    """
+def decide(rng: np.random.Generator, current: float, proposed: float, *, log_ratio: float) -> tuple[bool, float]:
+    """Accept or reject: (accepted, probability). -inf is a legal proposed value and is never accepted."""
     uniform = rng.random()  # always drawn, so that the random stream does not depend on the value
     if proposed == -np.inf:
         return False, 0.0
-    now, then = jacobians
-    gain = tempered(tempering, proposed - then)[0] - tempered(tempering, current - now)[0] + (then - now)
-    log_probability = gain + log_ratio
+    log_probability = proposed - current + log_ratio
     if np.isnan(log_probability):  # a surrogate overflowed
         return False, 0.0
     probability = float(np.exp(min(0.0, log_probability)))

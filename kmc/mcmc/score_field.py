@@ -22,9 +22,8 @@ from kmc.mcmc.affine import Affine
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.integrators import HOPELESS, leapfrog
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.tempering import COLD
 from kmc.njit import njit
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.whitening import Whitening
 
 _STEP = 1e-4  # of differences of the surrogate's gradient, in white coordinates
 
@@ -127,7 +126,7 @@ class Field:
         z, momentum = z.copy(), momentum.copy()
         kind: Any = type(self.state.inner)
         integrate = _jitted_path(kind)
-        energy, spread = integrate(self.state, COLD, z, momentum, step_size, n_steps)
+        energy, spread = integrate(self.state, 1.0, z, momentum, step_size, n_steps)
         return Path(z, momentum, energy if spread < np.inf else np.nan, not spread < np.inf)
 
 
@@ -160,11 +159,11 @@ def _jitted_path(kind: type) -> Callable[..., Any]:
     it. In a common file this would affect all other types, too; hence also the leapfrog below.
     """
 
-    def path(state, tempering, z, momentum, step_size, n_steps):
+    def path(state, power, z, momentum, step_size, n_steps):
         gradient, normal = np.empty(z.size), np.empty(z.size)
         work = jitted.workspace(state)
         value = jitted.value_and_gradient(state, z, gradient, work)
-        _, energy, spread = _leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, normal, work)
+        _, energy, spread = _leapfrog(state, power, z, momentum, gradient, value, step_size, n_steps, normal, work)
         return energy, spread
 
     path.__qualname__ = "path_" + re.sub(r"\W", "_", f"{kind.__module__}.{kind.__qualname__}")

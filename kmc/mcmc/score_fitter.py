@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 from kmc.mcmc.score_field import Field, GradientEstimator
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.whitening import Whitening
 
 
 def check_estimator(estimator: Any, values: Any) -> None:

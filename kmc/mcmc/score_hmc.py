@@ -19,21 +19,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number, check_unused
+from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.mcmc.history import History
-from kmc.mcmc.kernel_hmc import KernelHMC
-from kmc.mcmc.kernel_hmc_state import REFIT_GROWTH
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import MOST_STEPS, PATH, GradientEstimator, ScoreMixture
 from kmc.mcmc.score_fitter import Fitter, check_estimator
 from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
-from kmc.surrogates.whitening import Whitening, whiten_states
+from kmc.surrogate.whitening import Whitening, whiten_states
 
 STEP_SIZES = 0.5 ** np.arange(5)  # candidates, relative to the largest; set by hand
+REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at which it refits
 TUNING = 100  # sweeps, unless the user fixes the length of warm-up; set by hand
 
 _SAMPLERS = (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)
@@ -54,7 +54,9 @@ class ScoreHMC(Startable):
         modified.
     adaptation : {"freeze", "vanishing"}
         Adaptation after warm-up. "freeze": none. "vanishing": the estimator is refitted after n, 1.25 n, 1.25² n, ...
-        sweeps of the main phase, where n is ``first_refit``; see :class:`kmc.KernelHMC`.
+        sweeps of the main phase, where n is ``first_refit``. The times are fixed in advance and the gaps grow: this is
+        the setting of "Air Markov chain Monte Carlo" (Chimisov, Łatuszyński and Roberts 2018), whose laws of large
+        numbers require a drift condition common to all the kernels; it is not checked.
     random_walk_probability : float
         Probability that a proposal is a random-walk step: far from the states the gradient may be useless.
     trajectory_length : float

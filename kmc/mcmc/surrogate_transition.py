@@ -1,6 +1,6 @@
 """Many cheap moves on the surrogate, before one true evaluation.
 
-Each move leaves the (tempered) surrogate invariant and is reversible; kinds and lengths are drawn independently of the
+Each move leaves a power of the surrogate invariant and is reversible; kinds and lengths are drawn independently of the
 state. A sequence of them, the inner chain, therefore satisfies detailed balance with respect to the surrogate. Its end
 is accepted as a proposal for the true target p with probability min(1, p(x') s(x) / (p(x) s(x'))): the surrogate
 transition method of Liu (2001), "Monte Carlo Strategies in Scientific Computing", chapter 9.
@@ -14,7 +14,6 @@ import numpy as np
 
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.mcmc.integrators import leapfrog
-from kmc.mcmc.tempering import tempered
 from kmc.njit import njit
 
 DIVERGENCE = 1000.0  # largest spread of H along a path, in nats
@@ -35,7 +34,7 @@ class InnerChainResult(NamedTuple):
     position: np.ndarray
     start_value: float  # log s at the start
     value: float  # log s at the end
-    start_wall: float  # term of a learned wall in log s, tempered or not, at the start
+    start_wall: float  # term of a learned wall in log s, the same at any power, at the start
     wall: float  # at the end
     n_steps: int  # leapfrog steps
     energy: float  # H at the end of the last trajectory
@@ -61,8 +60,8 @@ def acceptance_probability(change):
 
 
 @njit()
-def inner_chain(state, tempering, rng, start, n_moves, options, archive):
-    """``n_moves`` moves from ``start`` (d,); ``archive`` (n, d) feeds the jumps z + a_i - a_j."""
+def inner_chain(state, power, rng, start, n_moves, options, archive):
+    """``n_moves`` moves on s^power from ``start`` (d,); ``archive`` (n, d) feeds the jumps z + a_i - a_j."""
     d = start.size
     work = workspace(state)
     z = start.copy()
@@ -82,9 +81,9 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
     poor = 0
     diverging = False
     moved = False
-    last_energy = -tempered(tempering, value)[0]
+    last_energy = -power * value
     for _ in range(n_moves):
-        target, _ = tempered(tempering, value)
+        target = power * value
         copy_to(trial, z)
         if len(archive) > 1 and rng.random() < options.jump_probability:
             i = int(rng.random() * len(archive))
@@ -95,7 +94,7 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
             trial_wall, behind = wall(state, trial, normal, work)
             if behind:
                 trial_gradient[:] = 0.0
-            change = tempered(tempering, trial_value)[0] - target + (trial_wall - now_wall)
+            change = power * trial_value - target + (trial_wall - now_wall)
             probability = acceptance_probability(change)
         else:
             time = options.trajectory_length * (0.2 + 0.8 * rng.random())
@@ -109,7 +108,7 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
                 kinetic += momentum[k] * momentum[k]
             copy_to(trial_gradient, gradient)
             trial_value, energy, spread = leapfrog(
-                state, tempering, trial, momentum, trial_gradient, value, step_size, n_steps, normal, work
+                state, power, trial, momentum, trial_gradient, value, step_size, n_steps, normal, work
             )
             trial_wall, _ = wall(state, trial, normal, work)
             total_steps += n_steps

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kmc.mcmc.base import STATS, Proposed, Step
-from kmc.mcmc.metropolis import Proposal, decide
-from kmc.mcmc.tempering import COLD, Tempering, tempered
-from kmc.surrogates.transport import IDENTITY, Transport
+from kmc.mcmc.metropolis import Proposal
 
 _SPREAD_OF_ONE = 0.1  # relative to the size of start points that are all equal; set by hand
 _CLOUD_SPREAD = 0.5  # of a cloud, relative to that of the start points; set by hand
@@ -35,58 +33,15 @@ class Walkers:
     def __len__(self) -> int:
         return len(self.rngs)
 
-    def decide(
-        self,
-        proposals: Sequence[Proposal],
-        values: np.ndarray,
-        temperings: Sequence[Tempering] | None = None,
-        *,
-        transport: Transport = IDENTITY,
-    ) -> dict[str, np.ndarray]:
+    def decide(self, proposals: Sequence[Proposal], values: np.ndarray) -> dict[str, np.ndarray]:
         """Accept or reject every proposal; ``values`` are the log-densities of those that moved. Returns STATS.
 
-        Tempering applies to the density of the transported coordinates.
+        To the bit the decisions of :func:`kmc.mcmc.metropolis.decide`, all at once.
         """
-        if temperings is None or all(tempering is COLD for tempering in temperings):
-            return self._decide_cold(proposals, values)
-        stats: dict[str, np.ndarray] = {name: np.zeros(len(self), kind) for name, kind in STATS.items()}
-        remaining = iter(values)
-        self.proposed = Proposed(self.x.copy(), self.log_density.copy())
-        for i, proposal in enumerate(proposals):
-            tempering = temperings[i]
-            accepted, probability = False, 0.0
-            if proposal.moved:
-                value = float(next(remaining))
-                self.proposed.position[i], self.proposed.log_density[i] = proposal.position, value
-                jacobians = (0.0, 0.0)
-                if tempering is not COLD:
-                    now, then = transport.log_jacobian(np.stack([self.x[i], proposal.position]))
-                    jacobians = float(now), float(then)
-                accepted, probability = decide(
-                    self.rngs[i],
-                    self.log_density[i],
-                    value,
-                    log_ratio=proposal.log_ratio,
-                    tempering=tempering,
-                    jacobians=jacobians,
-                )
-                if accepted:
-                    self.x[i], self.log_density[i] = proposal.position, value
-            stats["accepted"][i], stats["acceptance_rate"][i] = accepted, probability
-            stats["diverging"][i] = proposal.diverging
-            stats["n_steps"][i], stats["step_size"][i] = proposal.n_steps, proposal.step_size
-            stats["energy"][i] = -self.log_density[i] if np.isnan(proposal.energy) else proposal.energy
-            stats["n_evaluations"][i] = proposal.moved
-            stats["move"][i] = proposal.move
-            stats["inverse_temperature"][i] = tempering.beta
-        return stats
-
-    def _decide_cold(self, proposals: Sequence[Proposal], values: np.ndarray) -> dict[str, np.ndarray]:
-        """All decisions at once, to the bit those of :func:`kmc.mcmc.metropolis.decide` without a tempering."""
         stats: dict[str, np.ndarray] = {name: np.zeros(len(self), kind) for name, kind in STATS.items()}
         position, log_ratio, move, moved, n_steps, step_size, energy, diverging = zip(*proposals, strict=True)
         stats["move"][:], stats["n_steps"][:], stats["step_size"][:] = move, n_steps, step_size
-        stats["diverging"][:], stats["n_evaluations"][:], stats["inverse_temperature"][:] = diverging, moved, 1.0
+        stats["diverging"][:], stats["n_evaluations"][:] = diverging, moved
         evaluated = np.array(moved, bool)
         proposed = np.array(self.x), np.array(self.log_density)
         proposed[0][evaluated] = np.array(position)[evaluated]
@@ -103,31 +58,6 @@ class Walkers:
         energies = np.array(energy)
         stats["energy"][:] = np.where(np.isnan(energies), -self.log_density, energies)
         return stats
-
-    def swap_neighbors(
-        self, temperings: Sequence[Tempering], rng: np.random.Generator, transport: Transport = IDENTITY
-    ) -> None:
-        """Offer each pair of neighbors on the ladder an exchange of states; it costs no evaluation."""
-        for i in range(int(rng.integers(2)), len(self) - 1, 2):
-            pair = temperings[i : i + 2]
-            now, swapped = (
-                sum(tempered(t, v)[0] for t, v in zip(pair, self._transported(transport)[order], strict=True))
-                for order in ([i, i + 1], [i + 1, i])
-            )
-            if np.log(rng.random()) < swapped - now:
-                self.x[[i, i + 1]] = self.x[[i + 1, i]]
-                self.log_density[[i, i + 1]] = self.log_density[[i + 1, i]]
-
-    def move(self, which: np.ndarray, rng: np.random.Generator) -> None:
-        """Move the selected walkers (boolean mask) to the state of one of the others each, if there are others."""
-        if np.all(which):
-            return
-        for i in np.flatnonzero(which):
-            j = int(rng.choice(np.flatnonzero(~which)))
-            self.x[i], self.log_density[i] = self.x[j], self.log_density[j]
-
-    def _transported(self, transport: Transport) -> np.ndarray:
-        return self.log_density - transport.log_jacobian(self.x)
 
     def sweep(self, warmup: bool, stats: dict[str, np.ndarray], chains: int) -> Step:
         """A step with the current states of the first ``chains`` walkers."""

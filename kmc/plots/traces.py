@@ -19,8 +19,7 @@ def plot_trace(
 ) -> np.ndarray:
     """Plot the draws of each chain in order, and their distributions.
 
-    Warm-up, if the result has it, is on the left of draw 0, shaded: its chains may be tempered, and are no draws from
-    the posterior.
+    Warm-up, if the result has it, is on the left of draw 0, shaded: its states are no draws from the posterior.
 
     Parameters
     ----------

@@ -154,8 +154,7 @@ def costs(facts: Facts) -> str:
     rows["points of NaN or +inf"] = attrs.get("n_nonfinite") or None
     rows["failed calls"] = attrs.get("n_failed") or None
     rows["fits of the surrogate"] = _listed(attrs.get("n_refits"))
-    rows["error of the surrogate at left-out points"] = _listed(attrs.get("surrogate_loo_sd"), "nats")
-    rows["modes"] = _listed(attrs.get("n_modes"))
+    rows["error of the surrogate's predictions"] = _listed(attrs.get("surrogate_loo_sd"), "nats")
     cells = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
         for name, value in rows.items()

@@ -11,8 +11,10 @@ import numpy as np
 
 from kmc.checks import as_number, is_whole
 from kmc.checks import as_seed as as_seed
-from kmc.mcmc import SAMPLERS, Sampler, ScoreHMC
+from kmc.mcmc.base import Sampler
+from kmc.mcmc.score_hmc import ScoreHMC
 from kmc.run.given import Given, as_given
+from kmc.samplers import SAMPLERS
 from kmc.targets.model import Model
 from kmc.targets.pymc_model import from_pymc
 from kmc.targets.stan_model import from_stan

@@ -6,12 +6,12 @@ import math
 import time
 from typing import NamedTuple
 
-from kmc.mcmc.small_budget import first_fit
 from kmc.run.arguments import Request
-from kmc.surrogates import values_needed
+from kmc.surrogate.quadratic import terms_of
 
 WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations, after which warm-up is told to end
 ENOUGH_TAIL_ESS = 400.0  # of the quantiles, in the worst coordinate
+_FEWEST = 50  # evaluations, in no dimension (set by hand)
 _LEAST, _MOST = 2.0, 10.0  # limits for the factor on the evaluations: a short run's estimate of its own rate is rough
 
 
@@ -27,20 +27,19 @@ def planned_evaluations(request: Request) -> int | None:
 
 
 def short_budget(request: Request) -> str | None:
-    """A warning for a ``max_evaluations`` that ends warm-up before a surrogate can be fitted, or None.
+    """A warning for a ``max_evaluations`` that is too few for a surrogate of so many parameters, or None.
 
     None also if a history is given, which supplies the values, or if the user has set the length of warm-up.
     """
     if request.max_evaluations is None or not getattr(request.sampler, "_takes_history", False):
         return None
     dim, share = request.model.dim, request.max_evaluations // request.independent_runs
-    if request.warmup is not None or request.history is not None or share >= 2 * first_fit(dim, share):
+    if request.warmup is not None or request.history is not None or share >= evaluations_needed(dim):
         return None
     each = "" if request.independent_runs == 1 else f", divided among {request.independent_runs} independent runs,"
     return (
-        f"max_evaluations={request.max_evaluations}{each} is few for {dim} parameters: a surrogate needs "
-        f"{values_needed(dim):,} values, and warm-up has half of the evaluations. Give it at least "
-        f"{request.independent_runs * evaluations_needed(dim):,}."
+        f"max_evaluations={request.max_evaluations}{each} is few for {dim} parameters: most posteriors are learned "
+        f"from more values. Give it at least {request.independent_runs * evaluations_needed(dim):,}."
     )
 
 
@@ -94,7 +93,6 @@ class Remedies(NamedTuple):
     more: str
     several: str
     draws: str  # that the quantiles need
-    first_fit: str  # for a surrogate to be learned at all
 
     @classmethod
     def of(cls, spent: Spent, made: int, tail_ess: float) -> Remedies:
@@ -103,14 +101,9 @@ class Remedies(NamedTuple):
         The rate at which the tails have gained effective draws so far gives the number of evaluations for enough of
         them; a run with other problems is given at least twice its evaluations, and what the dimension requires.
         """
-        first = f"give it at least {_rounded(evaluations_needed(spent.dim)):,} evaluations"
         if not spent.evaluations:
-            return cls(
-                "allow more evaluations",
-                "allow several times as many",
-                f"make more draws, as with {extension(made)}",
-                first,
-            )
+            more, several = "allow more evaluations", "allow several times as many"
+            return cls(more, several, f"make more draws, as with {extension(made)}")
         times = min(ENOUGH_TAIL_ESS / tail_ess, _MOST) if tail_ess > 0 else _LEAST
         least = evaluations_needed(spent.dim) if spent.learns else 0
         more, several = (
@@ -123,7 +116,7 @@ class Remedies(NamedTuple):
             f"make about {enough:,} draws per chain (about {_rounded(in_all):,} evaluations in all), as with "
             f"{extension(max(enough - made, 1))}"
         )
-        return cls(more, several, draws, first)
+        return cls(more, several, draws)
 
 
 def extension(draws: int) -> str:
@@ -145,8 +138,8 @@ def draws_cost(spent: Spent, made: int, draws: int) -> str:
 
 
 def evaluations_needed(dim: int) -> int:
-    """The smallest sensible budget for a surrogate of so many parameters: half is warm-up, enough for two fits."""
-    return 4 * values_needed(dim)
+    """The smallest sensible budget for so many parameters: three values for each coefficient of a quadratic."""
+    return _FEWEST + 3 * terms_of(dim)
 
 
 def _rounded(number: float) -> int:

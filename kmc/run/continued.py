@@ -173,7 +173,6 @@ def _rows(idata: Any, groups: set[str]) -> dict[str, np.ndarray]:
     for name, dtype in {**STATS, **FURTHER_STATS}.items():
         if name in stats:
             rows[name] = _draws_first(stats[name]).astype(dtype)
-    rows["inverse_temperature"] = np.ones_like(rows["log_density"])  # of draws
     proposals = idata["proposals"] if "proposals" in groups else None
     for name, column, like in (("proposal", "x", "position"), ("proposal_log_density", "lp", "log_density")):
         rows[name] = np.full_like(rows[like], np.nan) if proposals is None else _draws_first(proposals[column])

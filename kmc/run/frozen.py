@@ -16,7 +16,7 @@ import numpy as np
 
 from kmc._version import __version__
 from kmc.run.store.plain import NotPlain, Plain, flatten, restore
-from kmc.surrogates import Density
+from kmc.surrogate.density import Density
 from kmc.targets.model import Model
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from kmc.checks import as_array
 from kmc.run.record import Record
 from kmc.run.store.evaluations import stored_evaluations
-from kmc.surrogates.depth import bulk_depth
+from kmc.surrogate.depth import bulk_depth
 from kmc.targets.fits import residual_of
 from kmc.targets.model import Model
 from kmc.targets.returned import number_of

@@ -16,7 +16,7 @@ from kmc.run.blobs import BlobStore
 from kmc.run.highest import constrained
 from kmc.run.trace import Trace
 from kmc.run.unvisited import unvisited
-from kmc.surrogates import Density
+from kmc.surrogate.density import Density
 from kmc.targets.model import Model
 from kmc.targets.starts import TRIED, near, wide_batches
 from kmc.threads import single_threaded
@@ -262,9 +262,7 @@ class IndependentRun:
             return report
         if found:
             places = [[*place.x.tolist(), place.value] for place in found]
-            report = report | {"modes_left": report.get("modes_left", []) + places}
-            if "mode_masses" not in report and found[0].share > 0.0:
-                report |= {"mode_masses": [1.0 - found[0].share, found[0].share], "mode_shares": [1.0, 0.0]}
+            report = report | {"modes_left": places, "mass_left": found[0].share}
         return report
 
     def state(self) -> dict[str, Any]:

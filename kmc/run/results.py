@@ -17,7 +17,7 @@ from kmc.mcmc.base import MOVES
 from kmc.run.arguments import Request
 from kmc.run.frozen import Frozen, as_group, blocks_of, flattened, unflattened
 from kmc.run.trace import Trace
-from kmc.surrogates import Density
+from kmc.surrogate.density import Density
 from kmc.targets.model import Model
 from kmc.targets.returned import group_of
 from kmc.unwritable import import_arviz
@@ -139,7 +139,6 @@ def laid_out(
     """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
     moves = json.loads(attrs["moves"]) if "moves" in attrs else MOVES  # of a sampler from outside the package, or ours
     groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws, moves)}
-    groups["sample_stats"] = groups["sample_stats"].drop_vars("inverse_temperature")
     groups |= _blobs(draws)
     if warmup is not None:
         groups["warmup_posterior"] = _posterior(names, warmup)

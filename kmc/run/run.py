@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc.base import Step
-from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.lanes import Passed
 from kmc.mcmc.moves import names_of
 from kmc.run.ahead import Ahead, Limits, Made
@@ -29,7 +29,7 @@ from kmc.run.results import data_of, to_arviz
 from kmc.run.run_statistics import Ascent, contradiction, overflowed, run_statistics
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
 from kmc.run.trace import Trace, joined
-from kmc.surrogates import Density
+from kmc.surrogate.density import Density
 from kmc.targets.evaluate import Evaluation, Evaluator, stream_of
 from kmc.targets.priors import JointPrior
 from kmc.targets.returned import failed_value

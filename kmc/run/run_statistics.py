@@ -14,8 +14,8 @@ from kmc.control_variates.replicate import Replicate
 from kmc.errors import EvaluationError
 from kmc.ess import worst_bulk_ess
 from kmc.run.trace import Trace
-from kmc.surrogates import Density
-from kmc.surrogates.depth import floor_of
+from kmc.surrogate.density import Density
+from kmc.surrogate.depth import floor_of
 from kmc.targets.model import Model
 
 _FEWEST_MOVES = 20  # moves from a tail, fewest for a reliable mean acceptance; set by hand
@@ -55,7 +55,7 @@ def run_statistics(
         - ``tail_ess``: the same of the 5 % and 95 % quantiles; ``width_error``: the largest standard error of their
           distance, relative to it; ``sd_error``: that of a standard deviation.
         - ``burn_in``: the largest number of draws at the start of a chain that are lower than hardly
-          any draw should be, by those of the later halves (:func:`kmc.surrogates.depth.floor_of`);
+          any draw should be, by those of the later halves (:func:`kmc.surrogate.depth.floor_of`);
           0 for short chains.
         - ``drift``: log10 of the p-value of equal means in the five fifths of the run, for coordinates, log-density and
           their tails. ``disagreement``: the same for equal means in all independent runs.

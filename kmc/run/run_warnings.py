@@ -6,6 +6,7 @@ were set there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,11 @@ import numpy as np
 from kmc.run.budget import UNKNOWN, Remedies, Spent, draws_cost, extension
 from kmc.run.ends import AtBothEnds
 from kmc.run.rejected import NONE, Rejections
-from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 
 # Limits. "Rates": set so that in benchmarks/warning_rates.py wrong runs get warnings and right ones do not; the others
 # were set by hand, for the stated reason.
 FEWEST_ACCEPTED = 0.1  # of any sampler's proposals that could be accepted
-FEWEST_ACCEPTED_CHAINS = 0.4  # of inner chains: below it the default sampler does not freeze unless it must
+FEWEST_ACCEPTED_CHAINS = 0.4  # of the default sampler's: half of what a good surrogate has
 LARGEST_RHAT = 1.05  # for many draws (rates)
 RHAT_OF_SHORT = 5.0  # divided by the number of draws, added to it: independent draws stay below
 LONGEST_STAY = 8.0  # times the stay that the acceptance rate explains, and also (rates)
@@ -39,11 +39,7 @@ THOROUGH_TAIL_ESS = 1000.0  # with so many draws from the tails, no warning that
 LEAST_SHARE_FROM_NECKS = 0.5  # acceptance from a tail relative to the overall one, if a funnel was found: eight schools
 LARGEST_LOO = 1.0  # nats
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
-ROUGH = 0.45  # nats of roughness: it costs a quarter of the acceptance
 MANY_NONFINITE = 0.01  # of all evaluations, or of those near the draws
-LEAST_MASS = 0.02  # smallest mass of a mode, by the surrogate, that must be visited
-MASS_ERROR = 0.15  # fraction of all draws, and
-RELATIVE_MASS_ERROR = 0.5  # fraction of the mode's mass, by which the draws in a mode may be off
 LONG_NOISY_STAY = 0.2  # fraction of a noisy chain in one state: with noise of sd 1, one run in several hundred
 LEAST_NOISY_STAY = 50  # and at least so many draws
 _SHOWN = 6  # coordinates of a place
@@ -102,8 +98,8 @@ class FinishedRun:
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the values' noise, or of the roughness of exact ones; 0 if they are smooth."""
-        return self.facts.get("noise_sd") or self.facts.get("roughness_sd") or 0.0
+        """Standard deviation of the values' noise; 0 if they have none."""
+        return self.facts.get("noise_sd") or 0.0
 
 
 def run_warnings(run: FinishedRun) -> dict[str, str]:
@@ -155,12 +151,9 @@ def not_checked(run: FinishedRun) -> list[str]:
             "Further modes, and mass where no draws are: without a frozen surrogate there is nothing to "
             "compare the draws with. Compare with a second run, or with kernel-hmc."
         ]
-    if all("n_modes" in report for report in run.reports):
-        return []
-    return [
-        "Further modes: there was no search for them, as with few evaluations, noisy values, vanishing "
-        "adaptation or a warm-up of fixed length. Only points that were evaluated were compared with the draws."
-    ]
+    if run.facts.get("noisy"):
+        return ["Further modes: as values are noisy, no points without draws near them were looked for."]
+    return ["Further modes: the draws were compared with the evaluated points alone; compare with a second run."]
 
 
 def _tail_sizes(found: Mapping[str, float]) -> tuple[float, float]:
@@ -320,28 +313,15 @@ def _about_noise(run: FinishedRun) -> dict[str, str]:
 
 def _about_surrogate(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
     found, facts = run.found, run.facts
-    error = facts.get("surrogate_loo_sd")
-    if error is None:
-        return {
-            "no-surrogate": "Warm-up was too short for a surrogate, so all draws came from differential "
-            f"evolution: {remedies.first_fit}, or raise warmup."
-        }
     said = {}
-    error = beyond_noise(error, run.noise_sd)
+    error = _beyond_noise(facts["surrogate_loo_sd"], run.noise_sd)
     if error > LARGEST_LOO:
         said["poor-surrogate"] = (
-            f"The surrogate misses the log-density by {error:.1f} nats (leave-one-out sd): expect slow mixing in "
+            f"The surrogate misses the log-density by {error:.1f} nats (sd of its predictions): expect slow mixing in "
             f"places; {remedies.more}, or reparametrize."
         )
     if facts.get("noisy"):
         return said
-    if run.noise_sd > ROUGH:
-        said["rough-values"] = (
-            f"The log-density is rough: between close points it varies by {run.noise_sd:.1f} nats (sd) more than any "
-            f"smooth function, so that at most {attainable_acceptance(run.noise_sd):.0%} of the proposals are "
-            "accepted; tighten the tolerance of a solver, or round and interpolate less. The draws are right for these "
-            "values. If the function draws random numbers, pass kmc.Model(..., noisy=True)."
-        )
     if "surrogate_wall" in facts and found["acceptance"] < FEWEST_ACCEPTED_CHAINS:
         said["wall"] = (
             f"The density is zero at {facts['surrogate_wall_share']:.0%} of the evaluations near the bulk: the "
@@ -398,24 +378,15 @@ def _about_tails_without_surrogate(run: FinishedRun, remedies: Remedies) -> dict
 
 
 def _about_modes(facts: Mapping[str, Any]) -> dict[str, str]:
-    said = {}
-    if left := facts.get("modes_left"):
-        *position, value = max(left, key=lambda mode: mode[-1])
-        place = ", ".join(f"{x:.3g}" for x in position[:_SHOWN]) + (", ..." if len(position) > _SHOWN else "")
-        said["unvisited-mode"] = (
-            f"The log-density is {value:.1f} near ({place}), where no chain has been: possibly another mode; "
-            "start chains there, or allow several times as many evaluations."
-        )
-    masses, shares = (np.array(facts.get(name, [])) for name in ("mode_masses", "mode_shares"))
-    off = (masses > LEAST_MASS) & (np.abs(shares - masses) > np.maximum(MASS_ERROR, RELATIVE_MASS_ERROR * masses))
-    missed = (masses > LEAST_MASS) & (shares == 0)
-    if np.any(off | missed):
-        k = int(np.argmax(np.abs(shares - masses)))
-        said["mode-weights"] = (
-            f"{shares[k]:.1%} of the draws are in a mode that has {masses[k]:.1%} of the mass by the surrogate: the "
-            "weights of the modes may be wrong; allow more evaluations, or compare with a second run."
-        )
-    return said
+    if not facts.get("modes_left"):
+        return {}
+    *position, value = max(facts["modes_left"], key=lambda mode: mode[-1])
+    place = ", ".join(f"{x:.3g}" for x in position[:_SHOWN]) + (", ..." if len(position) > _SHOWN else "")
+    mass = f" with {facts['mass_left']:.0%} of the mass by the surrogate" if facts.get("mass_left") else ""
+    return {
+        "unvisited-mode": f"The log-density is {value:.1f} near ({place}), where no chain has been: possibly another "
+        f"mode{mass}; start chains there, or allow several times as many evaluations."
+    }
 
 
 def _about_estimator(facts: Mapping[str, Any]) -> dict[str, str]:
@@ -431,3 +402,19 @@ def _about_estimator(facts: Mapping[str, Any]) -> dict[str, str]:
             f"one stayed in use ({facts['refit_error']}): regularize it more, or use another one."
         }
     return {}
+
+
+def _beyond_noise(sd: float, noise_sd: float) -> float:
+    """The sd of residuals without the noise."""
+    return float(np.sqrt(max(sd**2 - noise_sd**2, 0.0)))
+
+
+def attainable_acceptance(noise_sd: float) -> float:
+    """Acceptance of proposals from the target itself, with Gaussian noise: 2 Φ(-sd / sqrt(2)); 1 without noise.
+
+    References
+    ----------
+    .. [1] Pitt, Silva, Giordani and Kohn (2012), "On some properties of Markov chain Monte Carlo simulation methods
+       based on the particle filter", Journal of Econometrics 171.
+    """
+    return math.erfc(0.5 * noise_sd)

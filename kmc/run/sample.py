@@ -66,10 +66,11 @@ def sample(
         "tempered", or options such as ``kmc.KernelHMC(...)`` or ``kmc.ScoreHMC(estimator)``.
     draws : int or None
         Draws per chain. None: as many as ``max_evaluations`` or ``max_time`` allows. With neither, the length of
-        warm-up is planned from the number of draws and of parameters, and the display and :class:`kmc.Progress` show at
-        the start how many evaluations the run will take at most.
+        warm-up is planned from the number of draws, and the display and :class:`kmc.Progress` show at the start how
+        many evaluations the run will take at most.
     warmup : int, optional
-        Sweeps of warm-up; by default the sampler decides.
+        Sweeps of warm-up; by default the sampler decides. For "kernel-hmc", which learns in batches, at most
+        ``warmup * chains`` evaluations for learning.
     chains : int
         Number of chains in the result. The chains of one independent run learn from one pooled history in warm-up.
     max_evaluations : int, optional
@@ -130,9 +131,9 @@ def sample(
         Keep what :func:`kmc.expectations` and :func:`kmc.evidence` need: the group ``proposals``, with every point
         proposed in the main phase (unconstrained, ``x``), its log-density ``lp`` and the surrogate's, ``surrogate``;
         and the group ``surrogate``, with the frozen surrogate as text. They take 8 (d + 2) + 2 bytes per draw, and
-        about 11 (d + 1) bytes for each of the 200 or 400 kernel sections of each independent run. They are missing if
-        no surrogate is frozen: with other samplers, vanishing adaptation, or a surrogate of your own. And the group
-        ``final_state``, from which :func:`kmc.extend` continues: about 11 (d + 1) bytes for each evaluation.
+        about 11 (d + 1) bytes for each value that an independent run's surrogate is fitted to, or for each of 400
+        landmarks if these are more than 2,000. They are missing with other samplers, which freeze no surrogate. And the
+        group ``final_state``, from which :func:`kmc.extend` continues: about 11 (d + 1) bytes for each evaluation.
     **unknown : Never
         Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives
         the name used here.
@@ -171,7 +172,7 @@ def sample(
 
     Notes
     -----
-    The points of one sweep are evaluated in parallel, at most one per chain (in warm-up a few more), so use as many
+    The points of one sweep are evaluated in parallel, at most one per chain (in warm-up more), so use as many
     chains as workers. After the freeze, chains do not wait for each other. The log-density is sent to each worker
     once, by cloudpickle, so that lambdas and closures work; each call then sends only the parameters. An exception on a
     worker is raised here as a :class:`kmc.EvaluationError`, with the worker's traceback as a note; the other points of

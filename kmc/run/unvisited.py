@@ -10,12 +10,10 @@ from scipy.special import digamma, expit, gammaln
 
 from kmc.control_variates.domain import thinned
 from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_step_size, ends_of
-from kmc.mcmc.unvisited import fewest_states, in_bulk, usual_distance
-from kmc.surrogates import Component, Density
-from kmc.surrogates.depth import bulk_depth
-from kmc.surrogates.whitening import whiten_states
+from kmc.surrogate.density import Component, Density
+from kmc.surrogate.depth import bulk_depth
+from kmc.surrogate.whitening import whiten_states
 
 # Set by hand; benchmarks/honesty.py shows how many runs are warned of, and how many should be.
 _FAR = 6.0  # times the usual distance between draws is far from all of them
@@ -25,6 +23,9 @@ _MOVES = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probabilit
 _DRAWS, _BETWEEN = 8, 10  # of each of these chains, and moves between them
 _STAYING = 0.9  # of the chains that are far from the draws at first, in another mode: along a ridge they come back
 _ON_WAY, _DIP = 50, 2.0  # points between a mode and the draws; nats that s is lower there: a tail only rises
+_FEWEST_PER_DIM, _FEWEST_MORE = 2, 2  # draws that show what is far, at least
+_MORE = 2.0  # nats, plus half the dimension: points less deep than that are in the bulk
+_USUAL = 0.95  # quantile of distances between neighboring draws: the usual distance
 _NEIGHBOR = 3  # the nearest one by which an entropy is estimated
 
 
@@ -64,13 +65,13 @@ def unvisited(
     found = []
     for k, component in enumerate(density.components):
         states = thinned(np.unique(draws[at_draws == k], axis=0))
-        if len(states) < fewest_states(density.dim):
+        if len(states) < _FEWEST_PER_DIM * density.dim + _FEWEST_MORE:
             continue
         z = component.coordinates(states)
         z = np.vstack([z, _drawn(component, z[rng.integers(len(z), size=_STARTS)], z, rng)])
         white = whiten_states(z[: len(states)])
         tree = cKDTree(white(z))
-        limit = _FAR * usual_distance(tree)
+        limit = _FAR * _usual_distance(tree)
         places = component.coordinates(x)
         far = np.flatnonzero((at_points == k) & (tree.query(white(places))[0] > limit))
         if not len(far):
@@ -88,7 +89,7 @@ def unvisited(
             if _levels(component, way).min() < most - _DIP:
                 share = float(expit(_log_mass(component, ends[away], most) - _log_mass(component, z[len(states) :])))
             best = highest if share > _LEAST_SHARE else best
-        if share > _LEAST_SHARE or in_bulk(values, density.dim)[best]:
+        if share > _LEAST_SHARE or _in_bulk(values, density.dim)[best]:
             found.append(Unvisited(x[best], float(values[best]), share))
     return found
 
@@ -100,7 +101,7 @@ def _drawn(component: Component, starts: np.ndarray, archive: np.ndarray, rng: n
     options = _MOVES._replace(step_size=choose_step_size(some, _MOVES, rng))
     z, kept = trials.starts, []
     for _ in range(_DRAWS):
-        z = ends_of(trials, z, _BETWEEN, options=options, rng=rng, tempering=COLD)
+        z = ends_of(trials, z, _BETWEEN, options=options, rng=rng)
         kept.append(z)
     return np.vstack(kept)
 
@@ -127,3 +128,13 @@ def _log_mass(component: Component, z: np.ndarray, most: float = np.inf) -> floa
     distances = cKDTree(z).query(z, k=_NEIGHBOR + 1)[0][:, -1]
     ball = 0.5 * dim * np.log(np.pi) - gammaln(0.5 * dim + 1.0)
     return float(levels.mean() + dim * np.log(distances).mean() + ball + digamma(n) - digamma(_NEIGHBOR))
+
+
+def _in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
+    """Which of the log-densities (n,) are those of points in the bulk."""
+    return values > values.max() - 0.5 * dim - _MORE
+
+
+def _usual_distance(tree: cKDTree) -> float:
+    """The usual distance between neighboring draws, of which the tree is made."""
+    return float(np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL))

@@ -29,9 +29,8 @@ CODES: dict[str, str] = {
     "both-ends": "draws lie at both ends of an interval: perhaps an angle",
     "stuck-chain": "a chain stayed in one state for much longer than its acceptance explains",
     "loud-noise": "the noise of the log-density is too large",
-    "rough-values": "the log-density has bumps that no surrogate can follow: a loose tolerance, or few digits",
     "unused-history": "the given history is of another function and was not used",
-    "no-surrogate": "no surrogate was fitted",
+    "no-surrogate": "the given estimator was never fitted",
     "failed-fits": "some fits of the given estimator failed",
     "poor-surrogate": "the surrogate misses the log-density by more than a nat",
     "surrogate-disagrees": "the surrogate has mass where the few draws have none",
@@ -40,13 +39,11 @@ CODES: dict[str, str] = {
     "funnel-neck": "proposals hardly reach the neck of a funnel",
     "poor-tails": "few proposals from a tail were accepted: it may be cut short",
     "unvisited-mode": "evaluations show a mode where no chain has been",
-    "mode-weights": "the draws in a mode do not match its mass by the surrogate",
 }
 """Meaning of each code."""
 
 OF_DRAWS = (
     "chains-disagree", "runs-disagree", "burn-in", "drift", "stuck-chain", "surrogate-disagrees", "unvisited-mode",
-    "mode-weights",
 )  # fmt: skip
 """Those that say that the draws are not those of the posterior, so that no number made of them is right."""
 

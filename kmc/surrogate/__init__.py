@@ -1,6 +1,11 @@
-"""The surrogate of the learner: a Gaussian-process regression of log-density values.
+"""The surrogate of an expensive log-density: a Gaussian-process regression of its values.
 
-``regression`` fits it and predicts with it, ``covariance`` has its two kernels and their
-derivatives, ``nystrom`` is for many values, and ``density`` turns its mean into a log-density that
-many jitted ``chains`` can sample.
+A map of the modules:
+
+- The regression: regression (fit and predictions), covariance (its kernels), scales (the choice
+  of features for hierarchies), nystrom (many values), mean.
+- As a density that chains can sample: process (a fit in given or learned coordinates), mass (which values count, and
+  no spurious mass), depth, quadratic.
+- Coordinates: whitening, transport (funnels), tails, walls, in_coordinates.
+- The result: density (frozen); at one point in jitted loops: jit_state, wall_jit_state.
 """

@@ -1,12 +1,16 @@
-r"""Prior covariances of values and gradients: a quadratic polynomial, one of degree four and a Matérn kernel.
+r"""Prior covariances of values and gradients: a quadratic, a bent function and a Matérn kernel.
 
 In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ)/d is m², and with r = √5 |u - u'|/l,
 
-.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + u \cdot u' / 3m^2)^4 + b^2 (1 + r + r^2/3) e^{-r}
+.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + \psi \cdot \psi' / s)^p + b^2 (1 + r + r^2/3) e^{-r}
 
-The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for
-bent ridges, polynomials of degree four in a few directions: those that the metric stretches. Derivatives of a
-Gaussian process are Gaussian, with covariances that are derivatives of the kernel (Rasmussen and
+The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for functions that are
+bent, in one of two ways. Without scales ψ = u, p = 4 and s = 3m²: polynomials of degree four, mostly in the directions
+that the metric stretches. With a scale e = exp(ρ·z) it spans products of two of 1, z_i, e and e z_i (p = 2, s = 3):
+the logarithm of a scale is a coordinate of most hierarchical models and of most models with an unknown noise, and their
+log-densities have terms such as z_j²/e². Several scales have features each.
+
+Derivatives of a Gaussian process are Gaussian, with covariances that are derivatives of the kernel (Rasmussen and
 Williams 2006, section 9.4).
 """
 
@@ -24,6 +28,9 @@ from kmc.kernels.metric import squared_distances
 SHRINK = 3.0
 """Divisor of z·z' in the polynomial kernels: typical draws of a posterior have |z|² of some units."""
 
+LARGEST_LOG_SCALE = 6.0
+"""Beyond it scales no longer change: so deep a value says no more."""
+
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
@@ -32,6 +39,13 @@ class Coordinates:
     center: np.ndarray  # (d,)
     whitening: np.ndarray  # (d, d), W
     metric: np.ndarray  # (d, d), M
+    scales: tuple[tuple[int, float], ...] = ()  # of each: which coordinate of x, and the rate of its exponential
+
+    @cached_property
+    def rates(self) -> np.ndarray:
+        """The gradients along z of the logarithms of all scales, (k, d)."""
+        rows = [rate * self.inverse[:, j] for j, rate in self.scales]
+        return np.array(rows).reshape(len(rows), len(self.center))
 
     def map(self, x: np.ndarray) -> np.ndarray:
         """Return z at the rows of x (n, d)."""
@@ -67,7 +81,7 @@ class Hyperparameters(NamedTuple):
     """Natural logarithms, in the units of y and of z."""
 
     quadratic: float  # a
-    quartic: float  # c
+    bent: float  # c
     matern: float  # b
     length: float  # l
     noise: float  # s
@@ -81,6 +95,7 @@ class Places(NamedTuple):
 
     z: np.ndarray  # (n + k, d)
     metric: np.ndarray  # (d, d)
+    rates: np.ndarray  # (k, d), of scales
     values: int  # n
 
     @property
@@ -89,9 +104,43 @@ class Places(NamedTuple):
         return self.z @ self.metric
 
     @property
+    def degree(self) -> int:
+        """The power p of the bent kernel."""
+        return 2 if len(self.rates) else 4
+
+    @property
     def spread(self) -> float:
-        """Divisor of u·u' in the quartic kernel, 3 m²."""
-        return SHRINK * float(np.mean(np.sum(self.metric**2, axis=0)))
+        """Divisor s of ψ·ψ' in the bent kernel."""
+        return SHRINK if len(self.rates) else SHRINK * float(np.mean(np.sum(self.metric**2, axis=0)))
+
+    @property
+    def features(self) -> np.ndarray:
+        """ψ at all points, (n + k, p): u, or z and then e and e z for each scale."""
+        if not len(self.rates):
+            return self.u
+        scales = [scale[:, None] for scale in self._scales().T]
+        return np.hstack([self.z, *(part for scale in scales for part in (scale, scale * self.z))])
+
+    def jacobians(self) -> np.ndarray:
+        """Return derivatives of ψ along z at the points of gradients, (k, p, d)."""
+        z = self.z[self.values :]
+        k, dim = z.shape
+        if not len(self.rates):
+            return np.broadcast_to(self.metric.T, (k, dim, dim))
+        blocks = [np.broadcast_to(np.eye(dim), (k, dim, dim))]
+        scales, slopes = self._scales()[self.values :], self._slopes()[self.values :]
+        for i, rate in enumerate(self.rates):
+            rise = slopes[:, i, None] * rate
+            blocks += [rise[:, None, :], z[:, :, None] * rise[:, None, :] + scales[:, i, None, None] * np.eye(dim)]
+        return np.concatenate(blocks, axis=1)
+
+    def _scales(self):
+        return np.exp(np.clip(self.z @ self.rates.T, -LARGEST_LOG_SCALE, LARGEST_LOG_SCALE))
+
+    def _slopes(self):
+        """Return the scales where they change, and zero where they are cut off."""
+        logs = self.z @ self.rates.T
+        return np.where(np.abs(logs) < LARGEST_LOG_SCALE, np.exp(np.clip(logs, -1e2, 1e2)), 0.0)
 
     @property
     def size(self) -> int:
@@ -99,14 +148,14 @@ class Places(NamedTuple):
         return self.values + (len(self.z) - self.values) * self.z.shape[1]
 
 
-def values_at(z: np.ndarray, metric: np.ndarray) -> Places:
+def values_at(z: np.ndarray, coordinates: Coordinates) -> Places:
     """Return the places of values at the rows of z (n, d)."""
-    return Places(z, metric, len(z))
+    return Places(z, coordinates.metric, coordinates.rates, len(z))
 
 
-def gradients_at(z: np.ndarray, metric: np.ndarray) -> Places:
+def gradients_at(z: np.ndarray, coordinates: Coordinates) -> Places:
     """Return the places of gradients at the rows of z (n, d)."""
-    return Places(z, metric, 0)
+    return Places(z, coordinates.metric, coordinates.rates, 0)
 
 
 def distances_between(a: Places, b: Places) -> np.ndarray:
@@ -131,22 +180,28 @@ def quadratic_covariance(a: Places, b: Places) -> np.ndarray:
     return _joined(values, right, left, both)
 
 
-def quartic_covariance(a: Places, b: Places) -> np.ndarray:
-    """Return the covariances by t⁴, t = 1 + u·u'/s, shape (a.size, b.size).
+def bent_covariance(a: Places, b: Places) -> np.ndarray:
+    """Return the covariances by t^p, t = 1 + ψ·ψ'/s, shape (a.size, b.size).
 
-    ∂t⁴/∂z'_j = 4 t³ (Mu)_j/s and ∂²t⁴/∂z_i∂z'_j = 12 t² (Mu')_i (Mu)_j/s² + 4 t³ (MMᵀ)_ij/s.
+    With the derivatives J of ψ along z, ∂t^p/∂z' = p t^(p-1) J'ᵀψ/s and ∂²t^p/∂z∂z' = p (p - 1) t^(p-2) Jᵀψ' (J'ᵀψ)ᵀ/s²
+    + p t^(p-1) JᵀJ'/s.
     """
-    s = a.spread
-    t = 1.0 + a.u @ b.u.T / s
+    s, degree = a.spread, a.degree
+    of_a, of_b = a.features, b.features
+    t = 1.0 + of_a @ of_b.T / s
     n, m = a.values, b.values
-    values = t[:n, :m] ** 4
+    values = t[:n, :m] ** degree
     if n == len(a.z) and m == len(b.z):
         return values
-    of_a, of_b = a.u @ a.metric.T / s, b.u @ b.metric.T / s
-    right = 4.0 * t[:n, m:, None] ** 3 * of_a[:n, None, :]
-    left = 4.0 * t[n:, :m, None] ** 3 * of_b[None, :m, :]
-    both = 12.0 * t[n:, m:, None, None] ** 2 * of_b[None, m:, :, None] * of_a[n:, None, None, :]
-    both = both + 4.0 * t[n:, m:, None, None] ** 3 * (a.metric @ a.metric.T / s)
+    slopes_a, slopes_b = a.jacobians(), b.jacobians()
+    first = degree * t ** (degree - 1) / s
+    along_b = np.einsum("np,lpj->nlj", of_a, slopes_b)  # J'ᵀψ
+    along_a = np.einsum("mp,kpi->kmi", of_b, slopes_a)  # Jᵀψ'
+    right = first[:n, m:, None] * along_b[:n]
+    left = first[n:, :m, None] * along_a[:, :m]
+    second = degree * (degree - 1) * t[n:, m:, None, None] ** (degree - 2) / s**2
+    both = second * along_a[:, m:, :, None] * along_b[n:, :, None, :]
+    both = both + first[n:, m:, None, None] * np.einsum("kpi,lpj->klij", slopes_a, slopes_b)
     return _joined(values, right, left, both)
 
 
@@ -191,7 +246,7 @@ def covariance(theta: Hyperparameters, a: Places, b: Places) -> np.ndarray:
     matern, _ = matern_covariance(a, b, np.exp(theta.length), distances_between(a, b))
     return (
         np.exp(2.0 * theta.quadratic) * quadratic_covariance(a, b)
-        + np.exp(2.0 * theta.quartic) * quartic_covariance(a, b)
+        + np.exp(2.0 * theta.bent) * bent_covariance(a, b)
         + np.exp(2.0 * theta.matern) * matern
     )
 
@@ -201,7 +256,7 @@ def variances(theta: Hyperparameters, a: Places) -> np.ndarray:
     matern, _ = matern_variances(a, np.exp(theta.length))
     return (
         np.exp(2.0 * theta.quadratic) * quadratic_variances(a)
-        + np.exp(2.0 * theta.quartic) * quartic_variances(a)
+        + np.exp(2.0 * theta.bent) * bent_variances(a)
         + np.exp(2.0 * theta.matern) * matern
     )
 
@@ -215,13 +270,15 @@ def quadratic_variances(a: Places) -> np.ndarray:
     return np.concatenate([(1.0 + norms[:n] / SHRINK) ** 2, slopes.ravel()])
 
 
-def quartic_variances(a: Places) -> np.ndarray:
-    """Return the diagonal of :func:`quartic_covariance` of places with themselves."""
-    n, s = a.values, a.spread
-    t = 1.0 + np.einsum("ij,ij->i", a.u, a.u) / s
-    along = a.u[n:] @ a.metric.T / s
-    slopes = 12.0 * t[n:, None] ** 2 * along**2 + 4.0 * t[n:, None] ** 3 * np.sum(a.metric**2, axis=1) / s
-    return np.concatenate([t[:n] ** 4, slopes.ravel()])
+def bent_variances(a: Places) -> np.ndarray:
+    """Return the diagonal of :func:`bent_covariance` of places with themselves."""
+    n, s, degree, features = a.values, a.spread, a.degree, a.features
+    t = 1.0 + np.einsum("ij,ij->i", features, features) / s
+    jacobians, after = a.jacobians(), t[n:, None]
+    along = np.einsum("kp,kpi->ki", features[n:], jacobians)
+    slopes = degree * (degree - 1) * after ** (degree - 2) * along**2 / s**2
+    slopes = slopes + degree * after ** (degree - 1) * np.sum(jacobians**2, axis=1) / s
+    return np.concatenate([t[:n] ** degree, slopes.ravel()])
 
 
 def matern_variances(a: Places, length: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,73 +1,82 @@
-"""The regression's mean as a log-density: values by depth, and no spurious mass."""
+"""A frozen surrogate: a density that can be evaluated and drawn from, without the data of the fit."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
-from kmc.surrogate.mean import Mean
-from kmc.surrogate.regression import Regression
-
-
-@dataclass(frozen=True)
-class DepthSettings:
-    """Which values count, by their depth below the highest one; all depths are in nats."""
-
-    base: float = 3.0
-    """Depth of values that count fully, in no dimension."""
-    slope: float = 1.5
-    """Its increase per dimension: log-densities of a normal's draws are d/2 below its mode on
-    average, and within 3 + 1.5 d with probability 0.998 or more.
-    """
-    noise: float = 0.1
-    """Noise of deeper values, as a share of their excess: the regression need not hold there.
-    Learning this share by marginal likelihood was tried, and was worse: there are more deep values
-    than others, and these decide.
-    """
-    limit: float = 4.0
-    """Multiples of that depth below which values say "deep", and nothing else."""
+from kmc.surrogate.in_coordinates import InCoordinates
+from kmc.surrogate.jit_state import SurrogateJitState, check_jit_state
+from kmc.surrogate.tails import HeavyTails
+from kmc.surrogate.transport import Funnel, Identity, Transport
+from kmc.surrogate.wall_jit_state import check_arrays
+from kmc.surrogate.whitening import Whitening
 
 
-@dataclass(frozen=True)
-class DensitySettings:
-    """How a posterior mean becomes a density with finite mass."""
+@dataclass(frozen=True, eq=False)
+class Component(InCoordinates):
+    """One surrogate."""
 
-    curvature: float = -0.1
-    """Greatest curvature of the quadratic, in nats per squared standard deviation: a normal 2.2
-    times as wide as the draws. Flatter ones have mass where no evaluation is.
-    """
-    cap: tuple[float, float] = (2.0, 0.5)
-    """Nats above the highest value that the density cannot exceed, plus nats per dimension: the
-    mode of a normal is d/2 above its typical draws.
-    """
+    transport: Transport
+    whitening: Whitening
+    jit_state: SurrogateJitState
+
+    @classmethod
+    def of(cls, surrogate: InCoordinates) -> Component:
+        """A surrogate without the data of its fit."""
+        return cls(surrogate.transport, surrogate.whitening, surrogate.jit_state)
+
+    def check(self, dim: int) -> None:
+        """Raise a ValueError unless the fields are those of a surrogate in ``dim`` dimensions.
+
+        Compiled loops do not check indices, so a component from a file has to be checked before it is evaluated.
+        """
+        if type(self.jit_state) is not SurrogateJitState or type(self.whitening) is not Whitening:
+            raise ValueError(f"a surrogate of type {type(self.jit_state).__name__}")
+        check_jit_state(self.jit_state, dim)
+        arrays = {"origin": (dim,), "matrix": (dim, dim), "inverse": (dim, dim)}
+        check_arrays(self.whitening, arrays)
+        if type(self.transport) not in (Identity, Funnel, HeavyTails):
+            raise ValueError(f"a transport of type {type(self.transport).__name__}")
+        if type(self.transport) is HeavyTails:
+            check_arrays(self.transport, {**arrays, "dofs": (1 if self.transport.radial else dim,)})
+        if type(self.transport) is Funnel:
+            check_arrays(self.transport, {"centers": (dim,), "slopes": (dim,)})
+            if not (0 <= self.transport.driver < dim and 0 <= self.transport.location < dim):
+                raise ValueError(f"a funnel along {self.transport.driver} and {self.transport.location} of {dim}")
+
+    @property
+    def log_volume(self) -> float:
+        """log |du/dz|."""
+        return float(np.linalg.slogdet(self.whitening.inverse)[1])
 
 
-DEPTH, DENSITY = DepthSettings(), DensitySettings()
+@dataclass(frozen=True, eq=False)
+class Density:
+    """A frozen surrogate s, or the sum of those of several modes."""
 
+    components: tuple[Component, ...]
 
-def by_depth(values: np.ndarray, dim: int, settings: DepthSettings = DEPTH) -> tuple[np.ndarray, np.ndarray]:
-    """Return values (n,), those below the limit replaced by it, and their noise (n,).
+    @classmethod
+    def of(cls, surrogates: Sequence[InCoordinates]) -> Density:
+        """The sum of surrogates."""
+        return cls(tuple(map(Component.of, surrogates)))
 
-    The noise is zero for those that count fully.
-    """
-    highest = values.max()
-    full = settings.base + settings.slope * dim
-    depth = np.minimum(highest - values, settings.limit * full)
-    return highest - depth, settings.noise * np.maximum(depth - full, 0.0)
+    @property
+    def dim(self) -> int:
+        """Number of parameters."""
+        return len(self.components[0].whitening.origin)
 
+    def check(self, dim: int) -> None:
+        """Raise a ValueError unless all components can be evaluated in ``dim`` dimensions."""
+        if not self.components or any(type(component) is not Component for component in self.components):
+            raise ValueError("a density without components")
+        for component in self.components:
+            component.check(dim)
 
-def without_spurious_mass(regression: Regression, prior: float = 0.0, curvature: float = DENSITY.curvature) -> Mean:
-    """Return the posterior mean of y, with a quadratic that falls in all directions.
-
-    The regression is one of y + ``prior`` |z|² / 2. Where the quadratic would rise, or fall too
-    slowly to bound the mass, it is bent down, and the constant and the Gaussian kernel are solved
-    again around it.
-    """
-    mean = regression.mean
-    shift = 0.5 * prior * np.eye(len(mean.linear))
-    eigenvalues, vectors = np.linalg.eigh(mean.quadratic[:, :, 0] - shift)
-    if eigenvalues[-1] > curvature:
-        bent = (vectors * np.minimum(eigenvalues, curvature)) @ vectors.T
-        mean = regression.solved.around(mean.linear, (bent + shift)[:, :, None])
-    return mean._replace(quadratic=mean.quadratic - shift[:, :, None])
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """log s at the rows of x (n, d), shape (n,); not normalized."""
+        return logsumexp([component.log_density(x) for component in self.components], axis=0)

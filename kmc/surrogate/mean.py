@@ -11,43 +11,44 @@ from kmc.surrogate.covariance import Coordinates, Places, gradients_at, values_a
 
 
 class Mean(NamedTuple):
-    """A posterior mean: constant + b·z + z'Qz + Σ_j w_j k(u, u_j) + Σ_j v_j·∂k(u, u_j)/∂u_j.
+    """A posterior mean: constant + b·z + z'Qz + Σ_j w_j k(z, z_j) + Σ_j v_j·∂k(z, z_j)/∂z_j.
 
-    k is the sum of the Matérn and the quartic kernel. The last axis of each array is the output.
+    k is the sum of the Matérn and the bent kernel. The last axis of each array is the output.
     """
 
     constant: np.ndarray  # (outputs,)
     linear: np.ndarray  # (d, outputs)
     quadratic: np.ndarray  # (d, d, outputs)
-    centers: np.ndarray  # (m, d), u_j of the weights
+    places: Places  # z_j: of the weights, then of the slopes
     weights: np.ndarray  # (m, outputs)
-    slope_centers: np.ndarray  # (k, d), u_j of the slopes
     slopes: np.ndarray  # (k, d, outputs)
     length: float
     matern: float  # b²
-    quartic: float  # c²
-    spread: float  # 3 m²
+    bent: float  # c²
 
 
 def mean_values(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarray:
     """Return a mean at the rows of x, shape (n, outputs)."""
-    places = values_at(coordinates.map(x), coordinates.metric)
+    places = values_at(coordinates.map(x), coordinates)
     polynomial = polynomial_at(places, mean.linear, mean.quadratic)
-    return mean.constant + polynomial + _bumps(mean, places.u)[0]
+    return mean.constant + polynomial + bump_values(mean, places.z)
 
 
 def mean_gradients(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarray:
     """Return its gradients along x, shape (n, d, outputs)."""
-    places = gradients_at(coordinates.map(x), coordinates.metric)
+    places = gradients_at(coordinates.map(x), coordinates)
     along_z = polynomial_at(places, mean.linear, mean.quadratic).reshape(*x.shape, -1)
     return np.einsum("ij,njr->nir", coordinates.whitening, along_z) + bump_gradients(mean, coordinates, x)
 
 
 def bump_gradients(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarray:
     """Return gradients of the bumps alone along x, shape (n, d, outputs)."""
-    u = coordinates.map(x) @ coordinates.metric
-    matrix = coordinates.whitening @ coordinates.metric
-    return np.einsum("ij,njr->nir", matrix, _bumps(mean, u)[1])
+    return np.einsum("ij,njr->nir", coordinates.whitening, _bumps(mean, coordinates.map(x))[1])
+
+
+def bump_values(mean: Mean, z: np.ndarray) -> np.ndarray:
+    """Return the bumps alone at the rows of z, shape (n, outputs)."""
+    return _bumps(mean, z)[0]
 
 
 def polynomial_at(places: Places, linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
@@ -60,34 +61,53 @@ def polynomial_at(places: Places, linear: np.ndarray, quadratic: np.ndarray) -> 
     return np.vstack([values, gradients.reshape(-1, values.shape[1])])
 
 
-def _bumps(mean, u):
-    """Return the sum of the kernels and its gradients along u, shapes (n, outputs) and (n, d,
-    outputs).
-    """
-    k, f, _ = _radial(mean, u, mean.centers)
-    values = k @ mean.weights
-    t = 1.0 + u @ mean.centers.T / mean.spread
-    values = values + mean.quartic * t**4 @ mean.weights
-    moments = (mean.centers[:, :, None] * mean.weights[:, None, :]).reshape(len(mean.centers), -1)
-    toward = (f + 4.0 * mean.quartic / mean.spread * t**3) @ moments
-    gradients = toward.reshape(*u.shape, -1) - u[:, :, None] * (f @ mean.weights)[:, None, :]
-    if len(mean.slope_centers) == 0:
-        return values, gradients
+def _bumps(mean, z):
+    """Return the sum of the kernels and its gradients along z, shapes (n, outputs) and (n, d, outputs)."""
+    at = mean.places._replace(z=z, values=0)
+    values, along_u = _radial_sum(mean, at.u)
+    more, along_features = _bent_sum(mean, at.features)
+    gradients = np.einsum("ij,njr->nir", at.metric, along_u)
+    return values + more, gradients + np.einsum("npi,npr->nir", at.jacobians(), along_features)
 
-    # Derivatives of the kernels: f (v·r) with the gradient f v - g (v·r) r, r = u - u_j ...
-    _, f, g = _radial(mean, u, mean.slope_centers)
-    r = u[:, None, :] - mean.slope_centers[None, :, :]
-    along_r = np.einsum("nmi,mir->nmr", r, mean.slopes)
-    rising = f[:, :, None] * along_r
-    gradients += np.einsum("nm,mir->nir", f, mean.slopes)
-    gradients -= np.einsum("nm,nmr,nmi->nir", g, along_r, r)
-    # ... and 4 t³ (v·u)/s with the gradient 4 t³ v/s + 12 t² (v·u) u_j/s².
-    t = 1.0 + u @ mean.slope_centers.T / mean.spread
-    along = mean.quartic / mean.spread * np.einsum("ni,mir->nmr", u, mean.slopes)
-    gradients += 4.0 * mean.quartic / mean.spread * np.einsum("nm,mir->nir", t**3, mean.slopes)
-    gradients += 12.0 / mean.spread * np.einsum("nm,nmr,mi->nir", t**2, along, mean.slope_centers)
-    rising = rising + 4.0 * t[:, :, None] ** 3 * along
-    return values + rising.sum(axis=1), gradients
+
+def _radial_sum(mean, u):
+    """Return the sum of the Matérn kernels at u (n, d), and its gradients along u."""
+    m = mean.places.values
+    centers, ends = mean.places.u[:m], mean.places.u[m:]
+    k, f, _ = _radial(mean, u, centers)
+    values = k @ mean.weights
+    moments = (centers[:, :, None] * mean.weights[:, None, :]).reshape(m, -1)
+    gradients = (f @ moments).reshape(*u.shape, -1) - u[:, :, None] * (f @ mean.weights)[:, None, :]
+    if not len(ends):
+        return values, gradients
+    # Derivatives of the kernels: f (v·r) with the gradient f v - g (v·r) r, r = u - u_j.
+    _, f, g = _radial(mean, u, ends)
+    slopes = np.einsum("kir,ij->kjr", mean.slopes, mean.places.metric)
+    r = u[:, None, :] - ends[None, :, :]
+    along = np.einsum("nmi,mir->nmr", r, slopes)
+    gradients += np.einsum("nm,mir->nir", f, slopes) - np.einsum("nm,nmr,nmi->nir", g, along, r)
+    return values + np.einsum("nm,nmr->nr", f, along), gradients
+
+
+def _bent_sum(mean, features):
+    """Return the sum of the bent kernels at ψ (n, p), and its gradients along ψ."""
+    m, s, degree = mean.places.values, mean.places.spread, mean.places.degree
+    known = mean.places.features
+    centers, ends = known[:m], known[m:]
+    t = 1.0 + features @ centers.T / s
+    values = mean.bent * t**degree @ mean.weights
+    moments = (centers[:, :, None] * mean.weights[:, None, :]).reshape(m, -1)
+    first = mean.bent * degree / s
+    gradients = (first * t ** (degree - 1) @ moments).reshape(*features.shape, -1)
+    if not len(ends):
+        return values, gradients
+    # Derivatives along ends: p t^(p-1) (ψ·w)/s with the gradient p t^(p-1) w/s + p (p-1) t^(p-2) (ψ·w) ψ_j/s², w = Jv.
+    t = 1.0 + features @ ends.T / s
+    slopes = np.einsum("kpi,kir->kpr", mean.places.jacobians(), mean.slopes)
+    along = np.einsum("np,mpr->nmr", features, slopes)
+    gradients += first * np.einsum("nm,mpr->npr", t ** (degree - 1), slopes)
+    gradients += first * (degree - 1) / s * np.einsum("nm,nmr,mp->npr", t ** (degree - 2), along, ends)
+    return values + first * np.einsum("nm,nmr->nr", t ** (degree - 1), along), gradients
 
 
 def _radial(mean, u, centers):

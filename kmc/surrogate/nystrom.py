@@ -32,13 +32,12 @@ from kmc.surrogate.covariance import (
     SHRINK,
     Hyperparameters,
     Places,
+    bent_covariance,
+    bent_variances,
     distances_between,
     factorized,
     matern_covariance,
     matern_variances,
-    quartic_covariance,
-    quartic_variances,
-    values_at,
 )
 from kmc.surrogate.mean import Mean, polynomial_at
 
@@ -58,7 +57,7 @@ class LowRank:
         self.places, self.targets, self.noise = places, targets, noise
         self.ones = (np.arange(places.size) < places.values).astype(float)
         chosen = pivots(Matern52(float(length)), places.u, landmarks)
-        self.landmarks = values_at(places.z[chosen], places.metric)
+        self.landmarks = Places(places.z[chosen], places.metric, places.rates, len(chosen))
         self.polynomials = quadratic_features(places)
         self.cross = Pairs.of(places, self.landmarks)
         self.inner = Pairs.of(self.landmarks, self.landmarks)
@@ -188,24 +187,22 @@ class _LowRankSolved:
     def _joined(self, constant, linear, quadratic, weights):
         landmarks, theta = self.posterior.landmarks, self.theta
         weights = linalg.solve_triangular(self.root, weights, lower=True, trans=1)
-        none = np.zeros((0, landmarks.u.shape[1]))
+        none = np.zeros((0, landmarks.z.shape[1], weights.shape[1]))
         return Mean(
             constant,
             linear,
             quadratic,
-            landmarks.u,
+            landmarks,
             weights,
             none,
-            np.zeros((*none.shape, weights.shape[1])),
             float(np.exp(theta.length)),
             float(np.exp(2.0 * theta.matern)),
-            float(np.exp(2.0 * theta.quartic)),
-            landmarks.spread,
+            float(np.exp(2.0 * theta.bent)),
         )
 
 
 class Sections(NamedTuple):
-    """Covariances by the quartic and the Matérn kernel, and their derivatives in log c, log b and log l."""
+    """Covariances by the bent and the Matérn kernel, and their derivatives in log c, log b and log l."""
 
     values: np.ndarray
     slopes: tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -216,27 +213,27 @@ class Pairs(NamedTuple):
 
     a: Places
     b: Places
-    quartic: np.ndarray
+    bent: np.ndarray
     distances: np.ndarray
 
     @classmethod
     def of(cls, a: Places, b: Places) -> Pairs:
-        return cls(a, b, quartic_covariance(a, b), distances_between(a, b))
+        return cls(a, b, bent_covariance(a, b), distances_between(a, b))
 
     def sections(self, theta: Hyperparameters) -> Sections:
         """Return the covariances between the two places."""
-        return _sections(theta, self.quartic, *matern_covariance(self.a, self.b, np.exp(theta.length), self.distances))
+        return _sections(theta, self.bent, *matern_covariance(self.a, self.b, np.exp(theta.length), self.distances))
 
 
 def section_variances(places: Places, theta: Hyperparameters) -> Sections:
     """Return the diagonals of the covariances of places with themselves."""
-    return _sections(theta, quartic_variances(places), *matern_variances(places, np.exp(theta.length)))
+    return _sections(theta, bent_variances(places), *matern_variances(places, np.exp(theta.length)))
 
 
-def _sections(theta, quartic, matern, by_length):
+def _sections(theta, bent, matern, by_length):
     scale = np.exp(2.0 * theta.matern)
-    quartic, matern = np.exp(2.0 * theta.quartic) * quartic, scale * matern
-    return Sections(quartic + matern, (2.0 * quartic, 2.0 * matern, scale * by_length))
+    bent, matern = np.exp(2.0 * theta.bent) * bent, scale * matern
+    return Sections(bent + matern, (2.0 * bent, 2.0 * matern, scale * by_length))
 
 
 def quadratic_features(places: Places) -> np.ndarray:

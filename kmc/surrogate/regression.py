@@ -29,6 +29,7 @@ from kmc.surrogate.covariance import (
     Coordinates,
     Hyperparameters,
     Places,
+    bent_covariance,
     covariance,
     distances_between,
     factorized,
@@ -36,7 +37,6 @@ from kmc.surrogate.covariance import (
     inverted,
     matern_covariance,
     quadratic_covariance,
-    quartic_covariance,
     values_at,
     variances,
 )
@@ -106,7 +106,7 @@ class Observations:
         z = coordinates.map(self.points)
         if self.gradient_points is not None:
             z = np.vstack([z, coordinates.map(self.gradient_points)])
-        return Places(z, coordinates.metric, len(self.points))
+        return Places(z, coordinates.metric, coordinates.rates, len(self.points))
 
     def targets(self, coordinates: Coordinates) -> np.ndarray:
         """Return values, then gradients along z, shape (n + k d, outputs)."""
@@ -182,12 +182,12 @@ class Regression:
 
     def gradient_standard_deviations(self, x: np.ndarray) -> np.ndarray:
         """Return those of the derivatives along z, in units of y, shape (n, d)."""
-        places = gradients_at(self.coordinates.map(x), self.coordinates.metric)
+        places = gradients_at(self.coordinates.map(x), self.coordinates)
         return np.sqrt(_variances(self, places)[0]).reshape(x.shape)
 
     def conditional(self, x: np.ndarray) -> Conditional:
         """Return the joint distribution of the values at the rows of x (n, d)."""
-        places = values_at(self.coordinates.map(x), self.coordinates.metric)
+        places = values_at(self.coordinates.map(x), self.coordinates)
         variances, factors = _variances(self, places)
         return Conditional(places, variances, factors, self.hyperparameters)
 
@@ -266,7 +266,7 @@ class Exact:
     def __init__(self, places: Places, targets: np.ndarray, noise: np.ndarray):
         self.places, self.targets, self.noise = places, targets, noise
         self.quadratic = quadratic_covariance(places, places)
-        self.quartic = quartic_covariance(places, places)
+        self.bent = bent_covariance(places, places)
         self.distances = distances_between(places, places)
         # The constant is seen by values, not by gradients.
         self.ones = (np.arange(places.size) < places.values).astype(float)
@@ -279,10 +279,10 @@ class Exact:
         """See :class:`Posterior`."""
         quadratic = np.exp(2.0 * theta.quadratic) * self.quadratic
         matern, by_length = matern_covariance(self.places, self.places, np.exp(theta.length), self.distances)
-        quartic = np.exp(2.0 * theta.quartic) * self.quartic
+        bent = np.exp(2.0 * theta.bent) * self.bent
         matern = np.exp(2.0 * theta.matern) * matern
         by_length = np.exp(2.0 * theta.matern) * by_length
-        lower = factorized(quadratic + quartic + matern, self.noise_variances(theta))
+        lower = factorized(quadratic + bent + matern, self.noise_variances(theta))
         inverse = inverted(lower)
 
         # The constant's generalized least-squares estimate, and the likelihood with the constant integrated out.
@@ -298,7 +298,7 @@ class Exact:
         slope = outputs * (inverse - np.outer(k1, k1) / precision) - alpha @ alpha.T
         gradient = [
             np.vdot(slope, quadratic),
-            np.vdot(slope, quartic),
+            np.vdot(slope, bent),
             np.vdot(slope, matern),
             0.5 * np.vdot(slope, by_length),
             np.exp(2.0 * theta.noise) * np.trace(slope),
@@ -317,7 +317,7 @@ class ExactSolved:
         self.posterior, self.theta = posterior, theta
         places = posterior.places
         matern, _ = matern_covariance(places, places, np.exp(theta.length), posterior.distances)
-        self.sections = np.exp(2.0 * theta.matern) * matern + np.exp(2.0 * theta.quartic) * posterior.quartic
+        self.sections = np.exp(2.0 * theta.matern) * matern + np.exp(2.0 * theta.bent) * posterior.bent
         total = np.exp(2.0 * theta.quadratic) * posterior.quadratic + self.sections
         self.lower = factorized(total, posterior.noise_variances(theta))
         self.k1 = linalg.cho_solve((self.lower, True), posterior.ones)
@@ -361,23 +361,18 @@ class ExactSolved:
         return constant, both[:, 1:] - np.outer(both[:, 0], constant)
 
     def _joined(self, constant, linear, quadratic, alpha):
-        places, length = self.posterior.places, np.exp(self.theta.length)
+        places = self.posterior.places
         n, dim = places.values, places.z.shape[1]
-        u = places.u
-        slopes = alpha[n:].reshape(len(u) - n, dim, alpha.shape[1])
-        along_u = np.einsum("kir,ij->kjr", slopes, places.metric)
         return Mean(
             constant,
             linear,
             quadratic,
-            u[:n],
+            places,
             alpha[:n],
-            u[n:],
-            along_u,
-            float(length),
+            alpha[n:].reshape(len(places.z) - n, dim, alpha.shape[1]),
+            float(np.exp(self.theta.length)),
             float(np.exp(2.0 * self.theta.matern)),
-            float(np.exp(2.0 * self.theta.quartic)),
-            places.spread,
+            float(np.exp(2.0 * self.theta.bent)),
         )
 
 

@@ -3,6 +3,38 @@
 import numpy as np
 from scipy import stats
 
+from kmc.surrogate.jit_state import SurrogateJitState
+from kmc.surrogate.wall_jit_state import NO_WALL
+
+
+def gaussian_state(location, *, centers=(), coefficients=(), rate=1.0, **fields):
+    """A compiled surrogate: a Gaussian with covariance 1, and bumps at the rows of ``centers``, bounded nowhere."""
+    eye = np.eye(len(location))
+    centers = np.ascontiguousarray(np.reshape(centers, (-1, len(location))).T, dtype=float)
+    given = {
+        "constant": 0.0,
+        "slope": np.zeros(len(location)),
+        "location": np.array(location),
+        "precision": eye,
+        "metric": eye,
+        "rates": np.empty((0, len(location))),
+        "centers": centers,
+        "bent_centers": centers,
+        "coefficients": np.array(coefficients, dtype=float),
+        "ends": np.empty((0, len(location))),
+        "slopes": np.empty((0, len(location))),
+        "bent_ends": np.empty((0, len(location))),
+        "bent_slopes": np.empty((0, len(location))),
+        "rate": rate,
+        "both": 0.0,
+        "spread": 1.0,
+        "ceiling": np.inf,
+        "reach": 1.0,
+        "fall": 0.0,
+        "wall": NO_WALL,
+    }
+    return SurrogateJitState(**given | fields)
+
 
 class Normal:
     """A surrogate that is a normal density, off by a tilt (its mean) and a scale; not normalized."""

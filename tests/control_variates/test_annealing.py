@@ -4,15 +4,12 @@ import numpy as np
 
 from kmc.control_variates.annealing import ISLANDS, Base, _Level, _move
 from kmc.control_variates.domain import EVERYWHERE
-from kmc.surrogates.jit_state import SurrogateJitState
+from tests.control_variates.synthetic import gaussian_state
 
 
 def test_particles_jump_to_those_of_their_own_island():
     """So islands share no error, and their spread is the error of their mean."""
-    eye, rng = np.eye(1), np.random.default_rng(2)
-    state = SurrogateJitState(
-        0.0, np.zeros(1), eye, 0.0, 40.0, 3.0, eye, np.zeros(1), np.zeros((1, 1)), np.zeros(1), 0.7
-    )
+    state, rng = gaussian_state([0.0]), np.random.default_rng(2)
     base = Base.of(rng.standard_normal((1000, 1)))._replace(least=-np.inf)
     of_pool = np.repeat(np.arange(ISLANDS), 8)
     pool = _Level(0.5, 0.01 * of_pool[:, None].astype(float), np.zeros(len(of_pool)))

@@ -9,18 +9,16 @@ from kmc.control_variates.domain import EVERYWHERE, Domain, Nearby, UnknownMode,
 from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.replicate import Replicate
 from kmc.mcmc.base import MOVES
-from kmc.surrogates import Component, Density
-from kmc.surrogates.jit_state import SurrogateJitState
-from kmc.surrogates.transport import Identity
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.density import Component, Density
+from kmc.surrogate.transport import Identity
+from kmc.surrogate.whitening import Whitening
+from tests.control_variates.synthetic import gaussian_state
 
 CHAINS, N, STEPS = 20, 60, 6
 ANYWHERE = 0.03  # of the proposals are independent draws from the surrogate
-WALL = 4.1  # where the target ends, between the surrogate's modes
+WALL = 4.3  # where the target ends, between the surrogate's modes
 EYE = np.eye(2)
-STATE = SurrogateJitState(
-    0.0, np.zeros(2), EYE, 0.0, 100.0, 3.0, EYE, np.zeros(2), np.array([[8.5], [0.0]]), np.array([32.0]), 0.1
-)
+STATE = gaussian_state([0.0, 0.0], centers=[[8.0, 0.0]], coefficients=[31.7], rate=1.3)
 """A Gaussian and a bump near (7, 0) that has .4 of the mass."""
 
 

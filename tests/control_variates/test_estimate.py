@@ -8,11 +8,11 @@ import pytest
 from kmc.control_variates.estimate import ReplicateEstimate, largest_off, least_dof
 from kmc.control_variates.replicate import Replicate
 from kmc.mcmc.base import MOVES
-from kmc.surrogates import Component, Density
-from kmc.surrogates.jit_state import SurrogateJitState
-from kmc.surrogates.tails import HeavyTails
-from kmc.surrogates.transport import Funnel
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.density import Component, Density
+from kmc.surrogate.tails import HeavyTails
+from kmc.surrogate.transport import Funnel
+from kmc.surrogate.whitening import Whitening
+from tests.control_variates.synthetic import gaussian_state
 
 CHAINS, N = 4, 400
 SHIFT = 0.1  # of the target's driver, relative to the surrogate's
@@ -35,10 +35,7 @@ def replicate(transport_of):
     """Independent proposals from the surrogate, a funnel without the shift; they are accepted by the true densities."""
     rng = np.random.default_rng(3)
     given = 0, 0.0, np.zeros(3), np.array([0.0, 0.5, 0.5])
-    gaussian = SurrogateJitState(
-        0.0, np.zeros(3), EYE, 0.0, 40.0, 3.0, EYE, np.zeros(3), np.zeros((3, 1)), np.zeros(1), 0.7
-    )
-    exact = Density((Component(Funnel(*given), Whitening(np.zeros(3), EYE, EYE), gaussian),))
+    exact = Density((Component(Funnel(*given), Whitening(np.zeros(3), EYE, EYE), gaussian_state([0.0, 0.0, 0.0])),))
     y = Funnel(*given).back(rng.standard_normal((CHAINS * N, 3))).reshape(CHAINS, N, 3)
     surrogate = exact.log_density(y.reshape(-1, 3)).reshape(CHAINS, N)
     x, at_x, value = np.empty_like(y), np.empty((CHAINS, N)), log_target(y)
@@ -48,7 +45,9 @@ def replicate(transport_of):
             ratio = value[chain, i] - value[chain, now] - surrogate[chain, i] + surrogate[chain, now]
             now = i if np.log(rng.random()) < ratio else now
             x[chain, i], at_x[chain, i] = y[chain, now], value[chain, now]
-    density = Density((Component(transport_of(*given), Whitening(np.zeros(3), EYE, EYE), gaussian),))
+    density = Density(
+        (Component(transport_of(*given), Whitening(np.zeros(3), EYE, EYE), gaussian_state([0.0, 0.0, 0.0])),)
+    )
     return Replicate(x, at_x, y, value, np.full((CHAINS, N), MOVES.index("surrogate")), density)
 
 

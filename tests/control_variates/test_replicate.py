@@ -8,10 +8,10 @@ from scipy.signal import lfilter
 
 from kmc.control_variates.replicate import Replicate
 from kmc.mcmc.base import MOVES
-from kmc.surrogates import Component, Density
-from kmc.surrogates.jit_state import SurrogateJitState
-from kmc.surrogates.transport import Identity
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.density import Component, Density
+from kmc.surrogate.transport import Identity
+from kmc.surrogate.whitening import Whitening
+from tests.control_variates.synthetic import gaussian_state
 
 EYE = np.eye(2)
 SHAPE = 4, 200
@@ -20,10 +20,7 @@ SHAPE = 4, 200
 def normal_replicate(memory=0.0, noise_sd=lambda x: 0.0):
     """Chains with this autocorrelation, independent proposals, and values of a standard normal density with noise."""
     rng = np.random.default_rng(8)
-    state = SurrogateJitState(
-        0.0, np.zeros(2), EYE, 0.0, 40.0, 3.0, EYE, np.zeros(2), np.zeros((2, 1)), np.zeros(1), 0.7
-    )
-    density = Density((Component(Identity(), Whitening(np.zeros(2), EYE, EYE), state),))
+    density = Density((Component(Identity(), Whitening(np.zeros(2), EYE, EYE), gaussian_state([0.0, 0.0])),))
     steps, y = rng.standard_normal((2, *SHAPE, 2))
     x = lfilter([np.sqrt(1 - memory**2)], [1, -memory], steps, axis=1)
     lp, proposed = (

@@ -7,25 +7,27 @@ import pytest
 
 from kmc.control_variates.chain_means import ChainMeans
 from kmc.control_variates.stein import SteinControls
-from kmc.surrogates import Component
-from kmc.surrogates.jit_state import SurrogateJitState, gradients, values
-from kmc.surrogates.tails import HeavyTails
-from kmc.surrogates.transport import IDENTITY
-from kmc.surrogates.wall_jit_state import WalledState
-from kmc.surrogates.whitening import whiten_states
+from kmc.surrogate.density import Component
+from kmc.surrogate.jit_state import gradients, values
+from kmc.surrogate.tails import HeavyTails
+from kmc.surrogate.transport import IDENTITY
+from kmc.surrogate.wall_jit_state import WallState
+from kmc.surrogate.whitening import whiten_states
+from tests.control_variates.synthetic import gaussian_state
+
+WALL = WallState(np.eye(2), np.zeros(2), np.array([1.0]), np.array([[2.0, 0.0]]), np.empty((0, 2, 2)))
 
 
-def state(coefficients, ceiling=np.inf, center=((0.5, -1.0, 1.5), (0.5, 1.0, -1.0))):
-    """A Gaussian trend with sd 1 and some sections, in two dimensions."""
-    centers = np.array(center)[:, : len(coefficients)]
-    trend = (0.0, np.zeros(2), np.eye(2), 0.0, 40.0, 3.0)
-    return SurrogateJitState(*trend, np.eye(2), np.zeros(2), centers, np.array(coefficients), 0.7, ceiling, 2.0)
+def state(coefficients, **fields):
+    """A Gaussian with sd 1 and some bumps, in two dimensions."""
+    centers = np.array([(0.5, 0.5), (-1.0, 1.0), (1.5, -1.0)])[: len(coefficients)]
+    return gaussian_state([0.0, 0.0], **{"centers": centers, "coefficients": coefficients, "rate": 2.0} | fields)
 
 
 @pytest.mark.parametrize("ceiling", [np.inf, 0.5], ids=["smooth", "bounded from above"])
 def test_each_has_mean_zero(ceiling):
     """By quadrature, not by draws."""
-    surrogate = state([0.8, -0.5, 1.0], ceiling)
+    surrogate = state([0.8, -0.5, 1.0], ceiling=ceiling, reach=2.0, fall=0.5)
     z = np.random.default_rng(0).standard_normal((2000, 2))
     controls = SteinControls(partial(gradients, surrogate), z, np.random.default_rng(1))
     line = np.linspace(-9, 9, 201)
@@ -54,7 +56,7 @@ def test_a_surrogate_with_a_wall_or_heavy_tails_has_none():
     tails = HeavyTails(np.zeros(2), np.eye(2), np.eye(2), np.array([3.0]), True)
     assert SteinControls.of(Component(IDENTITY, whitening, smooth), z, rng) is not None
     assert SteinControls.of(Component(tails, whitening, smooth), z, rng) is None
-    assert SteinControls.of(Component(IDENTITY, whitening, WalledState(smooth, None)), z, rng) is None
+    assert SteinControls.of(Component(IDENTITY, whitening, state([0.0], wall=WALL)), z, rng) is None
 
 
 @pytest.mark.parametrize(("most", "expected"), [(None, 5 + 300), (105, 105), (5, 5), (2, 5)])

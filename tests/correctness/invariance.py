@@ -25,30 +25,30 @@ from scipy import stats
 
 from benchmarks import targets
 from benchmarks.targets import Cone, LogGamma, StudentT
+from kmc.kernel_hmc.proposals import ProposalMixture
+from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc import archive_moves, moves
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.kameleon import Kameleon
-from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
-from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import Field, ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore, LiteKEF
-from kmc.surrogates import FitOptions, fit_surrogate
-from kmc.surrogates.transport import IDENTITY, Funnel
-from kmc.surrogates.whitening import whiten_states
+from kmc.surrogate.density import Component
+from kmc.surrogate.process import Seen, fit_to_draws
+from kmc.surrogate.transport import IDENTITY, Funnel
+from kmc.surrogate.whitening import whiten_states
 from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
 from tests.oracles import mcmc
 
 LEVEL = mcmc.LEVEL / 10  # as there are more than a hundred tests of this kind
 SIZE, SWEEPS = 450, 3  # the errors of test_mutations.py exceed the limits by far with so many
 MANY = 900  # in the weekly check, and for walks: their errors change less
-FIT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0, np.inf))
 INNER = InnerChainOptions(step_size=0.5, trajectory_length=2.0, jump_probability=0.2, small_step_probability=0.4)
 
 
@@ -144,7 +144,7 @@ class Case:
 
     @cached_property
     def right(self) -> Any:
-        """A surrogate of the target, as accurate as thirty sections allow."""
+        """A surrogate of the target, as accurate as some hundred values allow."""
         return self._fitted(self.values)
 
     @cached_property
@@ -159,19 +159,18 @@ class Case:
         return self._fitted(self.values, Funnel(0, float(self._center[0]), self._center, slopes))
 
     def _fitted(self, function, transport=IDENTITY):
-        x = np.vstack([self.states, self._center + 1.5 * (self.states - self._center)])
-        return fit_surrogate(
-            x, function(x), self.states, rng=np.random.default_rng(2), options=FIT, transport=transport
-        )
+        near = self.states[:70]
+        x = np.vstack([near, self._center + 1.5 * (near - self._center)])
+        seen = Seen(x, function(x), self.states, np.full(x.shape, np.nan))
+        return fit_to_draws(seen, np.random.default_rng(2), transport)
 
     def plan(self, surrogate: Any, **options) -> ProposalMixture:
         """A plan of short runs, all kinds of moves among them unless the options say otherwise."""
         fields = {
-            "surrogate": surrogate,
+            "surrogate": Component.of(surrogate),
             "archive": self.archive,
             "archive_z": surrogate.coordinates(self.archive),
             "archive_probability": 0.3,
-            "archive_scale": 0.7,
             "inner": INNER,
             "shortest_chain": 1,
             "longest_chain": 3,
@@ -370,7 +369,7 @@ def tempered(case: Case, sweeps: int = SWEEPS, beta: float = 0.4):
 
 @cache
 def frozen_process(case: Case, wrong_gradients: bool = False):
-    """The default sampler after a warm-up of some 600 evaluations; it has one chain."""
+    """The default sampler after learning from at most 200 evaluations; it has one chain."""
     starts = case.archive[:6]
     starts = starts[np.isfinite(case.values(starts))][:4]
     setup = SamplerSetup(
@@ -380,16 +379,16 @@ def frozen_process(case: Case, wrong_gradients: bool = False):
         initial_log_density=case.values(starts),
         draws=None,
         warmup=None,
-        max_evaluations=1200,
+        max_evaluations=1000,
         seed=np.random.SeedSequence(3),
     )
     gradients = slope_of_another(case) if wrong_gradients else None
-    process = KernelHMC(archive_probability=0.2, tempered_probability=0.3, fit=FIT, gradients=gradients).start(setup)
+    options = {"learning_share": 0.2, "archive_probability": 0.2, "tempered_probability": 0.3}
+    process = KernelHMC(**options, gradients=gradients).start(setup)
     while process.warming_up:
         process.advance(case.values(process.propose()))
-    assert process.mixture.surrogate is not None
     # Short inner chains do not hide what is wrong.
-    process._learner.tuner.mixture = process.mixture._replace(shortest_chain=1, longest_chain=4)
+    process.mixture = process.mixture._replace(shortest_chain=1, longest_chain=4)
     return process
 
 

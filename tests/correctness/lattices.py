@@ -12,37 +12,38 @@ from unittest.mock import patch
 import numpy as np
 from scipy import stats
 
+from kmc.kernel_hmc.modes import Modes
+from kmc.kernel_hmc.proposals import ProposalMixture, flattest
+from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc.adapting import AdaptingState, walkers_of
 from kmc.mcmc.adaptive_langevin import langevin, riemannian
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.archive_moves import differential_evolution, snooker
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import ScreenedProposer
+from kmc.mcmc.inner_chains import InnerChainsResult
 from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
-from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.learned_density import Learned
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import DifferentialEvolution, Snooker
 from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
-from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import GaussianSteps
 from kmc.mcmc.score_field import Field, ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
-from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
-from kmc.surrogates.jit_state import SurrogateJitState
-from kmc.surrogates.scale_group import ScaleGroup
-from kmc.surrogates.transport import IDENTITY, Transport
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.density import Component
+from kmc.surrogate.transport import IDENTITY
+from kmc.surrogate.wall_jit_state import NO_WALL, WallState
+from kmc.surrogate.whitening import Whitening
 from tests.oracles import kameleon
 from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, outcomes, transition_matrix
-from tests.oracles.mcmc import jit_state, tempered_value
+from tests.oracles.mcmc import jit_state
 
 JUMPS = InnerChainOptions(
     step_size=0.1, trajectory_length=1.0, jump_probability=1.0, small_step_probability=0.0
 )  # no momenta
-HOT = Tempering(top=0.5, beta=0.4, edge=1.5)
+GAMMA = 2.0  # of differential evolution: differences of integers times it are integers
 
 
 class Lattice(NamedTuple):
@@ -67,27 +68,9 @@ class Lattice(NamedTuple):
         """The same at the rows of x."""
         return np.array([self.value(row) for row in x])
 
-    def mass(self, tempering: Tempering = COLD) -> np.ndarray:
-        """The tempered density at the points."""
-        inside = np.isfinite(self.log_density)
-        return np.where(inside, np.exp(tempered_value(tempering, np.where(inside, self.log_density, 0.0))), 0.0)
-
-
-class Frozen(NamedTuple):
-    """The interface of a surrogate that a plan uses."""
-
-    whitening: Whitening
-    jit_state: SurrogateJitState
-    transport: Transport = IDENTITY
-    scale_groups: tuple[ScaleGroup, ...] = ()
-
-    def coordinates(self, x):
-        """As a surrogate has them."""
-        return np.ascontiguousarray(self.whitening(x))
-
-    def back(self, z):
-        """From there."""
-        return self.whitening.back(z)
+    def mass(self) -> np.ndarray:
+        """The density at the points."""
+        return np.exp(self.log_density)
 
 
 def line(size: int = 7) -> Lattice:
@@ -105,17 +88,17 @@ def grid() -> Lattice:
     return Lattice(points, values)
 
 
-def plan(lattice: Lattice, **options) -> ProposalMixture:
+def plan(lattice: Lattice, wall: WallState = NO_WALL, **options) -> ProposalMixture:
     """A plan whose moves stay on integers, with a surrogate that is unrelated to the lattice's values."""
     dim = lattice.points.shape[1]
     archive = {1: np.array([[1.0], [2.0], [4.0]]), 2: np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])}[dim]
-    surrogate = Frozen(Whitening.of(lattice.points.mean(axis=0), 0.5 * np.eye(dim)), jit_state(dim, seed=5))
+    whitening = Whitening.of(lattice.points.mean(axis=0), 0.5 * np.eye(dim))
+    surrogate = Component(IDENTITY, whitening, jit_state(dim, seed=5, wall=wall))
     fields = {
         "surrogate": surrogate,
         "archive": archive,
         "archive_z": surrogate.coordinates(archive),
         "archive_probability": 0.3,
-        "archive_scale": 2.0 * np.sqrt(2 * dim) / 2.38,  # γ = 2, as its random factor is 1 below
         "inner": JUMPS,
         "shortest_chain": 1,
         "longest_chain": 2,
@@ -126,21 +109,41 @@ def plan(lattice: Lattice, **options) -> ProposalMixture:
 
 
 def nodes(dim: int) -> dict:
-    """Values that keep differential evolution and (in one dimension) the snooker on integers, and two temperatures."""
-    flattest = float(1.0 / (1.0 + 2.0 / np.sqrt(dim)))
-    return {(0.7, 1.3): (1.0,), (1.2, 2.2): (2.0,), (flattest, 1.0): (flattest, 0.8)}
+    """Values that keep differential evolution and (in one dimension) the snooker on integers, and two powers."""
+    least = flattest(dim)
+    return {(0.7, 1.3): (GAMMA * np.sqrt(2 * dim) / 2.38,), (1.2, 2.2): (2.0,), (least, 1.0): (least, 0.8)}
 
 
-def walker_step(lattice: Lattice, propose, tempering: Tempering = COLD):
+def one_after_the_other(state, start, lengths, *, powers, rngs, options, archive):
+    """``inner_chains`` without the compiler, so that its generators may fork: the same code for each chain."""
+    ends = [
+        inner_chain.py_func(state, power, rng, z, length, options, archive)
+        for power, rng, z, length in zip(powers, rngs, start, lengths, strict=True)
+    ]
+    ratios = [
+        power * (end.start_value - end.value) + (end.start_wall - end.wall)
+        for power, end in zip(powers, ends, strict=True)
+    ]
+    columns = {name: np.array([getattr(end, name) for end in ends]) for name in ends[0]._fields}
+    names = (name for name in InnerChainsResult._fields if name != "log_ratio")
+    return InnerChainsResult(log_ratio=np.array(ratios), **{name: columns[name] for name in names})
+
+
+def without_the_compiler():
+    """A context in which proposals of kernel HMC may fork."""
+    return patch("kmc.kernel_hmc.proposals.inner_chains", one_after_the_other)
+
+
+def walker_step(lattice: Lattice, propose):
     """One move of one walker, as a function of the index of its point; the walker's records are checked as well."""
 
     def step(rng, i):
         x, value = lattice.points[i], lattice.log_density[i]
         group = Walkers([rng], x[None], np.array([value]))
-        proposal = propose(rng, x, tempering)
+        proposal = propose(rng, x)
         asked = requested([proposal], len(x))
         assert len(asked) == proposal.moved
-        stats = group.decide([proposal], lattice.values(asked), [tempering])
+        stats = group.decide([proposal], lattice.values(asked))
         j = lattice.index(group.x[0])
         assert j is not None and group.log_density[0] == lattice.log_density[j]
         np.testing.assert_array_equal(group.x[0], proposal.position if stats["accepted"][0] else x)
@@ -150,23 +153,23 @@ def walker_step(lattice: Lattice, propose, tempering: Tempering = COLD):
     return step
 
 
-def check_plan(lattice: Lattice, tempering: Tempering = COLD, **options) -> None:
-    """``ProposalMixture.propose`` and ``Walkers.decide``: the tempered target is stationary, a step reversible."""
+def check_plan(lattice: Lattice, **options) -> None:
+    """``ProposalMixture.propose`` and ``Walkers.decide``: the target is stationary, a step reversible."""
     moves, dim = plan(lattice, **options), lattice.points.shape[1]
-    with patch("kmc.mcmc.proposal_mixture.inner_chain", inner_chain.py_func):  # the same code without the compiler
-        matrix = transition_matrix(walker_step(lattice, moves.propose, tempering), len(lattice.points), nodes(dim))
-    assert_stationary(matrix, lattice.mass(tempering))
+    with without_the_compiler():
+        matrix = transition_matrix(walker_step(lattice, moves.propose), len(lattice.points), nodes(dim))
+    assert_stationary(matrix, lattice.mass())
 
 
-def check_evolution(lattice: Lattice, tempering: Tempering = COLD) -> None:
+def check_evolution(lattice: Lattice) -> None:
     """The same of differential evolution alone."""
     moves, dim = plan(lattice), lattice.points.shape[1]
 
-    def propose(rng, x, _):
-        return differential_evolution(rng, x, moves.archive, scale=moves.archive_scale)
+    def propose(rng, x):
+        return differential_evolution(rng, x, moves.archive, scale=1.0)
 
-    matrix = transition_matrix(walker_step(lattice, propose, tempering), len(lattice.points), nodes(dim))
-    assert_stationary(matrix, lattice.mass(tempering))
+    matrix = transition_matrix(walker_step(lattice, propose), len(lattice.points), nodes(dim))
+    assert_stationary(matrix, lattice.mass())
 
 
 class _CenterFirst(ForkingGenerator):
@@ -188,7 +191,7 @@ def check_snooker_on_rays(dim: int, move=None) -> None:
     archive = np.vstack([np.zeros(dim), rng.integers(-2, 3, (3, dim))])
     archive[1:, 0] = [0, 2, 4]
 
-    def propose(rng, x, _):
+    def propose(rng, x):
         return (move or snooker)(rng, x, archive)
 
     matrix = transition_matrix(walker_step(ray, propose), len(t), {(1.2, 2.2): (1.5, 2.0)}, _CenterFirst)
@@ -406,9 +409,7 @@ def check_screening() -> None:
             return known[int(np.rint(x[0]))]
 
     proposer = ScreenedProposer(Jumps(), SimpleNamespace(learned=Known()))
-    matrix = transition_matrix(
-        walker_step(lattice, lambda rng, x, _: proposer.propose(rng, x)), len(lattice.points), {}
-    )
+    matrix = transition_matrix(walker_step(lattice, proposer.propose), len(lattice.points), {})
     flow = lattice.mass()[:, None] * matrix  # the density of zero in the middle separates the two sides
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
     np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)
@@ -519,7 +520,7 @@ class Biased:
         return position + sign, sign * float(np.log((1 - self.right) / self.right))
 
 
-FROM_OUTSIDE = ((Biased(), 0.3), (DifferentialEvolution(2.0 * np.sqrt(2) / 2.38), 0.2), (Snooker(), 0.1))
+FROM_OUTSIDE = ((Biased(), 0.3), (DifferentialEvolution(1.0), 0.2), (Snooker(), 0.1))
 """Moves that stay on the integers, with the nodes above."""
 
 
@@ -539,17 +540,21 @@ def frozen_process(lattice: Lattice, mixture: ProposalMixture, gradients: Any = 
     process = KernelHMC(gradients=gradients, moves=moves).start(setup)
     while process.warming_up:
         process.advance(np.zeros(len(process.propose())))
-    process._learner.tuner.mixture = mixture
+    process.mixture = mixture
     return process
 
 
-def check_process(lattice: Lattice, gradients: Any = None, moves: Any = (), **options) -> None:
+def check_process(
+    lattice: Lattice, gradients: Any = None, moves: Any = (), modes: Modes | None = None, cells: Any = 1.0, **options
+) -> None:
     """``KernelHMCState`` after the freeze: a chain depends on its own state only.
 
     Before the enumerated step the chain is made to stay where it is. If that changes how it moves, its moves
-    depend on its state in a way that the acceptance does not account for, and the target is not stationary.
+    depend on its state in a way that the acceptance does not account for, and the target is not stationary. A point
+    stands for a cell, the volumes of which are ``cells`` (n,).
     """
     process = frozen_process(lattice, plan(lattice, **options), gradients, moves)
+    process._learning.modes = modes
 
     def step(rng, i):
         one = copy.copy(process)
@@ -561,9 +566,21 @@ def check_process(lattice: Lattice, gradients: Any = None, moves: Any = (), **op
         assert j is not None and record.log_density[0] == lattice.log_density[j] and not record.warmup
         return j
 
-    with patch("kmc.mcmc.proposal_mixture.inner_chain", inner_chain.py_func):
+    with without_the_compiler():
         matrix = transition_matrix(step, len(lattice.points), nodes(lattice.points.shape[1]))
-    assert_stationary(matrix, lattice.mass())
+    assert_stationary(matrix, lattice.mass() * cells)
+
+
+def check_mode_jumps() -> None:
+    """Jumps among three modes, one of them twice as wide, beside the other moves, which do not go so far.
+
+    Each point of the wide mode stands for a cell twice as large.
+    """
+    centers, widths = np.array([0.0, 10.0, 25.0]), np.array([1.0, 1.0, 2.0])
+    points = (centers[:, None] + widths[:, None] * np.array([-1.0, 0.0, 1.0, 2.0])).reshape(-1, 1)
+    lattice = Lattice(points, np.random.default_rng(4).normal(0.0, 1.0, len(points)))
+    modes = Modes(centers[:, None], widths[:, None, None], np.log(widths))
+    check_process(lattice, modes=modes, cells=np.repeat(widths, 4))
 
 
 # A noisy target
@@ -587,7 +604,7 @@ def check_noisy_target() -> None:
     def step(rng, state):
         i, level = divmod(state, levels)
         group = Walkers([rng], points[i : i + 1], lattice.log_density[i : i + 1] + NOISE[level])
-        proposal = differential_evolution(rng, points[i], archive, scale=2.0 * np.sqrt(2) / 2.38)
+        proposal = differential_evolution(rng, points[i], archive, scale=1.0)
         group.decide([proposal], np.array([lattice.value(proposal.position) + NOISE[rng.fork(NOISE_SHARES)]]))
         j = lattice.index(group.x[0])
         return j * levels + int(np.argmin(np.abs(group.log_density[0] - lattice.log_density[j] - NOISE)))
@@ -596,44 +613,6 @@ def check_noisy_target() -> None:
     joint = lattice.mass()[:, None] * NOISE_SHARES * np.exp(NOISE)
     np.testing.assert_allclose(joint.sum(axis=1), lattice.mass(), rtol=1e-14)
     assert_stationary(matrix, joint.ravel())
-
-
-# A ladder of temperatures
-
-
-def check_ladder(temperings, moves: bool) -> None:
-    """Swaps of neighbors, after a move of every walker if ``moves``, keep the product of the tempered targets.
-
-    Swaps alone are reversible, but reach only the orders of the same states: then only the balance of the flows is
-    compared.
-    """
-    lattice = Lattice(np.arange(3.0)[:, None], np.array([-0.1, -1.2, -6.0]))
-    archive = np.array([[0.0], [1.0], [3.0]])
-    shape = (len(lattice.points),) * len(temperings)
-
-    def step(rng, state):
-        rows = list(np.unravel_index(state, shape))
-        group = Walkers([rng] * len(rows), lattice.points[rows], lattice.log_density[rows])
-        if moves:
-            proposals = [differential_evolution(rng, x, archive, scale=np.sqrt(2) / 2.38) for x in group.x]
-            group.decide(proposals, lattice.values(requested(proposals, 1)), temperings)
-        group.swap_neighbors(temperings, rng)
-        after = [lattice.index(x) for x in group.x]
-        np.testing.assert_array_equal(group.log_density, lattice.log_density[after])
-        return int(np.ravel_multi_index(after, shape))
-
-    matrix = transition_matrix(step, int(np.prod(shape)), nodes(1))
-    mass = lattice.mass(temperings[0])
-    for tempering in temperings[1:]:
-        mass = np.multiply.outer(mass, lattice.mass(tempering))
-    target = mass.ravel() / mass.sum()
-    if moves:
-        assert_stationary(matrix, target, reversible=False)
-    else:
-        np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
-        flow = target[:, None] * matrix
-        np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)
-        assert np.trace(matrix) < 0.9 * len(matrix)
 
 
 def to_five(log_ratio: float, **options) -> Proposal:

@@ -7,16 +7,15 @@ import pytest
 
 from kmc.mcmc.archive_moves import differential_evolution, snooker
 from kmc.mcmc.metropolis import decide
-from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, requested
+from kmc.surrogate.wall_jit_state import WallState
 from tests.correctness.lattices import (
     FROM_OUTSIDE,
-    HOT,
     check_evolution,
     check_independence,
     check_kameleon,
-    check_ladder,
     check_langevin,
+    check_mode_jumps,
     check_noisy_target,
     check_plan,
     check_process,
@@ -33,9 +32,8 @@ from tests.correctness.lattices import (
 )
 from tests.grids import slow_except
 from tests.oracles.bookkeeping import EXACT, ForkingGenerator, outcomes
-from tests.oracles.mcmc import tempered_value
 
-TEMPERED = pytest.mark.parametrize("tempering", [COLD, HOT], ids=["cold", "hot"])
+WALL = WallState(np.eye(1), np.zeros(1), np.array([0.4]), np.array([[1.5]]), np.zeros((0, 1, 1)))
 RUNS = {"archive_probability": 0.0, "tempered_probability": 0.0, "single_move_probability": 0.0, "shortest_chain": 2}
 
 
@@ -85,7 +83,6 @@ def test_the_rest_of_a_uniform_number_is_compared():
 # Moves on lattices
 
 
-@TEMPERED
 @pytest.mark.parametrize(
     "options",
     slow_except(
@@ -95,27 +92,25 @@ def test_the_rest_of_a_uniform_number_is_compared():
             "runs": RUNS,
             "single moves": RUNS | {"single_move_probability": 1.0},
             "tempered runs": RUNS | {"tempered_probability": 1.0},
-            "no surrogate": {"surrogate": None, "archive_probability": 0.0},
+            "runs at a wall": RUNS | {"tempered_probability": 0.5, "wall": WALL},
         },
-        {"mixture", "runs", "tempered runs"},
+        {"mixture", "runs", "tempered runs", "runs at a wall"},
     ),
 )
-def test_moves_of_a_plan_on_a_line(options, tempering):
+def test_moves_of_a_plan_on_a_line(options):
     """Differential evolution, the snooker (in one dimension it has lattices), and runs of archive jumps.
 
     The runs also leave the lattice and come back, as the surrogate does not know that the density is zero outside.
     """
-    check_plan(line(), tempering, **options)
+    check_plan(line(), **options)
 
 
-@TEMPERED
-def test_runs_in_the_plane(tempering):
-    check_plan(grid(), tempering, archive_probability=0.0, single_move_probability=0.3, tempered_probability=0.0)
+def test_runs_in_the_plane():
+    check_plan(grid(), archive_probability=0.0, single_move_probability=0.3, tempered_probability=0.0)
 
 
-@TEMPERED
-def test_differential_evolution_in_the_plane(tempering):
-    check_evolution(grid(), tempering)
+def test_differential_evolution_in_the_plane():
+    check_evolution(grid())
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 6])
@@ -173,13 +168,12 @@ def test_a_frozen_process_with_moves_from_outside():
     check_process(line(5), moves=FROM_OUTSIDE)
 
 
+def test_jumps_between_modes():
+    check_mode_jumps()
+
+
 def test_a_noisy_target():
     check_noisy_target()
-
-
-@pytest.mark.parametrize(("size", "moves"), [(2, False), (3, False), (2, True)])
-def test_a_ladder(size, moves):
-    check_ladder([COLD, Tempering(0.0, 0.4, 3.0), Tempering(0.0, 0.15, 3.0)][:size], moves)
 
 
 # Every branch of a decision
@@ -189,46 +183,43 @@ PROPOSED = [1.5, -0.3, -40.0, -1e300, -np.inf, np.nan]
 LOG_RATIOS = [0.0, 2.0, -2.0, 800.0, np.inf, -np.inf, np.nan]
 
 
-def acceptance(current, proposed, log_ratio, tempering):
+def acceptance(current, proposed, log_ratio):
     """The Metropolis–Hastings probability: zero for a density of zero and for NaN."""
     if np.isnan(proposed) or proposed == -np.inf:
         return 0.0
-    before, after = (tempered_value(tempering, np.array(v)) if v > -np.inf else v for v in (current, proposed))
-    exponent = float(after - before) + log_ratio
+    exponent = proposed - current + log_ratio
     return 0.0 if np.isnan(exponent) else float(np.exp(min(0.0, exponent)))
 
 
-@TEMPERED
-def test_every_branch_of_a_decision(tempering):
+def test_every_branch_of_a_decision():
     """State, value and statistics of both branches, and the probability of each."""
     options = {"n_steps": 4, "step_size": 0.3, "energy": 2.5, "diverging": True}
     for current, proposed, log_ratio in itertools.product(CURRENT, PROPOSED, LOG_RATIOS):
 
         def step(rng, current=current, proposed=proposed, log_ratio=log_ratio):
             group = Walkers([rng], np.zeros((1, 2)), np.array([current]))
-            stats = group.decide([to_five(log_ratio, **options)], np.array([proposed]), [tempering])
+            stats = group.decide([to_five(log_ratio, **options)], np.array([proposed]))
             return group, {name: value[0] for name, value in stats.items()}
 
-        expected, total = acceptance(current, proposed, log_ratio, tempering), 0.0
+        expected, total = acceptance(current, proposed, log_ratio), 0.0
         for probability, (group, stats) in outcomes(step):
             total += probability * stats["accepted"]
             np.testing.assert_array_equal(group.x[0], 5.0 if stats["accepted"] else 0.0)
             np.testing.assert_array_equal(group.log_density, [proposed if stats["accepted"] else current])
             assert stats["acceptance_rate"] == pytest.approx(expected, rel=1e-12)
             assert (stats["n_evaluations"], stats["n_steps"], stats["step_size"], stats["energy"]) == (1, 4, 0.3, 2.5)
-            assert stats["diverging"] and stats["move"] == 1 and stats["inverse_temperature"] == tempering.beta
+            assert stats["diverging"] and stats["move"] == 1
         assert total == pytest.approx(expected, rel=1e-12)
 
 
-@TEMPERED
-def test_a_proposal_that_did_not_move(tempering):
+def test_a_proposal_that_did_not_move():
     """No branch, no evaluation, and its neighbors in the same sweep get their own values."""
 
     def step(rng):
         group = Walkers([rng] * 3, np.arange(6.0).reshape(3, 2), np.array([-1.0, -2.0, -3.0]))
         proposals = [to_five(np.inf), to_five(np.inf, moved=False), to_five(0.0)]
         assert len(requested(proposals, 2)) == 2
-        stats = group.decide(proposals, np.array([-7.0, -9.0]), [tempering] * 3)
+        stats = group.decide(proposals, np.array([-7.0, -9.0]))
         return group, stats
 
     leaves = list(outcomes(step))
@@ -239,7 +230,7 @@ def test_a_proposal_that_did_not_move(tempering):
         np.testing.assert_array_equal(stats["n_evaluations"], [1, 0, 1])
         np.testing.assert_array_equal(group.x, [[5, 5], [2, 3], [5, 5] if third else [4, 5]])
         np.testing.assert_array_equal(group.log_density, [-7.0, -2.0, -9.0 if third else -3.0])
-        expected = acceptance(-3.0, -9.0, 0.0, tempering)
+        expected = acceptance(-3.0, -9.0, 0.0)
         assert probability == pytest.approx(expected if third else 1 - expected, rel=1e-12)
         np.testing.assert_allclose(stats["acceptance_rate"], [1.0, 0.0, expected], rtol=1e-12)
 

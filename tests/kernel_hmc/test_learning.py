@@ -7,11 +7,11 @@ import pytest
 
 from kmc.kernel_hmc.batch import choose
 from kmc.kernel_hmc.climb import RADII, climb
-from kmc.kernel_hmc.fitting import Seen, first_fit, learned_coordinates, temperature_of
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.stopping import Prediction, calibration, is_learned
 from kmc.surrogate.mean import mean_values
+from kmc.surrogate.process import Seen, first_fit, learned_coordinates, temperature_of
 from kmc.targets.toys import Banana, Bimodal, Gaussian
 
 
@@ -31,8 +31,12 @@ def learned(target, initial, budget, seed):
     return learning
 
 
+def seen(points, values, draws):
+    return Seen(points, values, draws, np.full(points.shape, np.nan))
+
+
 def fitted(points, values):
-    return first_fit(Seen(points, values, points), np.random.default_rng(0))
+    return first_fit(seen(points, values, points), np.random.default_rng(0))
 
 
 def test_a_correlated_normal_of_unequal_scales_is_learned_from_sixty_values():
@@ -144,7 +148,7 @@ def test_draws_are_white_in_learned_coordinates():
     points = rng.standard_normal((30, 2))
     process = fitted(points, -0.05 * np.sum(points**2, axis=1))
     draws = rng.standard_normal((4000, 2)) @ np.array([[1.0, 0.9], [0.0, 0.1]])
-    coordinates = learned_coordinates(process, Seen(points, points[:, 0], draws))
+    coordinates = learned_coordinates(process, seen(points, points[:, 0], draws))
     # The last coordinates count as 2 more draws than 4,000: a tenth of the variance along the narrow direction.
     np.testing.assert_allclose(np.cov(coordinates.map(draws).T), np.eye(2), atol=0.12)
 
@@ -153,7 +157,7 @@ def test_draws_that_are_stuck_leave_directions_they_do_not_know_as_they_were():
     points = np.random.default_rng(14).standard_normal((30, 5))
     process = fitted(points, -0.05 * np.sum(points**2, axis=1))
     stuck = np.repeat(points[:2], 100, axis=0)
-    coordinates = learned_coordinates(process, Seen(points, points[:, 0], stuck))
+    coordinates = learned_coordinates(process, seen(points, points[:, 0], stuck))
     assert np.linalg.cond(coordinates.whitening) < 10.0
 
 
@@ -161,7 +165,7 @@ def test_a_known_quadratic_is_narrower_than_draws_that_are_not():
     points = np.random.default_rng(12).standard_normal((30, 2))
     process = fitted(points, -3.0 * points[:, 0] ** 2 - 0.5 * points[:, 1] ** 2)
     draws = np.random.default_rng(13).standard_normal((4000, 2))
-    coordinates = learned_coordinates(process, Seen(points, points[:, 0], draws))
+    coordinates = learned_coordinates(process, seen(points, points[:, 0], draws))
     scale = np.sqrt(np.diag(np.linalg.inv(coordinates.whitening @ coordinates.whitening.T)))
     np.testing.assert_allclose(scale, [6**-0.5, 1.0], rtol=0.1)
 
@@ -198,7 +202,7 @@ def test_a_climb_reaches_a_needle_from_far_away():
     points = sd * (40.0 + 20.0 * rng.standard_normal((12, 3)))
     values = rows(target)(points)
     for _ in range(25):
-        step = climb(Seen(points, values, points), rng, len(RADII))
+        step = climb(seen(points, values, points), rng, len(RADII))
         if not len(step):
             break
         points, values = np.vstack([points, step]), np.append(values, rows(target)(step))
@@ -295,10 +299,10 @@ def test_first_points_without_density_are_an_error():
         Learning(np.ones((4, 2)), np.full(4, -np.inf), rng=np.random.default_rng(0))
 
 
-def test_the_share_of_draws_behind_walls_is_worth_learning_as_an_error_is():
+def test_the_share_of_draws_that_are_lost_is_worth_learning_as_an_error_is():
     assert is_learned(0.0, 100, 900)
-    assert not is_learned(0.0, 100, 900, behind=0.5)
-    assert is_learned(0.0, 800, 200, behind=0.1)
+    assert not is_learned(0.0, 100, 900, lost=0.5)
+    assert is_learned(0.0, 800, 200, lost=0.1)
 
 
 def test_points_are_chosen_where_a_wall_may_be():

@@ -1,14 +1,18 @@
 """Runs of the sampler by rounds of learning, through kmc.sample."""
 
+import json
+
 import arviz
 import numpy as np
 import pytest
 
 import kmc
-from kmc.kernel_hmc.sampler import LearnedHMC
+from kmc.kernel_hmc.sampler import KernelHMC
+from kmc.mcmc.base import SamplerSetup
 from kmc.targets.toys import Banana, Bimodal, Gaussian
+from tests.oracles import differences
 
-QUIET = {"sampler": LearnedHMC(), "draws": None, "progress": False}
+QUIET = {"sampler": KernelHMC(), "draws": None, "progress": False}
 
 
 def run(target, dim, initial, **options):
@@ -87,7 +91,7 @@ def test_a_half_space_without_density_is_no_place_of_draws():
 def test_ask_and_tell_gives_the_draws_of_a_run():
     target = Gaussian(2, 0.5, 1.0)
     start = np.random.default_rng(10).standard_normal((8, 2))
-    state = LearnedHMC().start(initial=start, max_evaluations=120, seed=11)
+    state = KernelHMC().start(initial=start, max_evaluations=120, seed=11)
     while not state.done:
         state.tell([target(x) for x in state.ask()])
     one = run(target, 2, start, max_evaluations=120, seed=11)
@@ -106,3 +110,184 @@ def test_noise_of_the_values_is_found_and_no_reason_to_learn_on():
     x = idata["posterior"]["x"].values
     ess = float(arviz.ess(arviz.convert_to_dataset(x))["x"].min())
     assert np.abs(x.mean(axis=(0, 1))).max() < 4.0 / np.sqrt(ess)
+
+
+# One step at a time; what the state has in common with others is in tests/mcmc/test_sampler_state.py
+
+
+def density(x):
+    return -0.5 * np.sum(x**2, axis=1)
+
+
+def started(options=None, chains=2, **setup):
+    initial = np.random.default_rng(0).standard_normal((chains, 2))
+    fields = {"draws": 50, "warmup": None, "max_evaluations": 600, "seed": np.random.SeedSequence(3)}
+    return (options or KernelHMC()).start(
+        SamplerSetup(dim=2, chains=chains, initial=initial, initial_log_density=density(initial), **(fields | setup))
+    )
+
+
+def drive(state, sweeps=None):
+    """Points that were asked for in that many sweeps, or in all of warm-up, and the steps."""
+    points, steps = [np.empty((0, 2))], []
+    while state.warming_up if sweeps is None else len(steps) < sweeps:
+        points.append(state.propose())
+        step = state.advance(density(points[-1]))
+        if step is not None:
+            steps.append(step)
+    return np.vstack(points), steps
+
+
+@pytest.mark.parametrize("burn_in", [0, 3])
+def test_sweeps_after_the_freeze_are_warm_up(burn_in):
+    state = started(KernelHMC(burn_in=burn_in))
+    _, steps = drive(state)
+    assert len(steps) == burn_in and all(step.warmup for step in steps)
+    _, steps = drive(state, 3)
+    assert not any(step.warmup for step in steps)
+
+
+def test_nothing_is_learned_after_the_freeze():
+    state = started()
+    assert state.density is None
+    drive(state)
+    (x, values), mixture, report = state.evaluated, state.mixture, state.report()
+    points, _ = drive(state, 12)
+    assert len(points) > 12
+    assert state.mixture is mixture and state.report() == report
+    np.testing.assert_array_equal(state.evaluated[0], x)
+    np.testing.assert_array_equal(values, density(x))
+    z = np.random.default_rng(1).standard_normal((5, 2))
+    np.testing.assert_array_equal(state.density.log_density(z), mixture.surrogate.log_density(z))
+
+
+@pytest.mark.parametrize(("options", "setup", "most"), [({"learning_share": 0.05}, {}, 30), ({}, {"warmup": 20}, 40)])
+def test_learning_ends_with_its_share_or_what_was_asked_for(options, setup, most):
+    """Later points test the surrogate and are starts of chains: ten and one for each dimension, and exchanges."""
+    state = started(KernelHMC(burn_in=0, **options), **setup)
+    spent = len(state.setup.initial)
+    while state.warming_up:
+        points = state.propose()
+        spent += len(points)
+        state.advance(density(points) + np.sin(9.0 * points[:, 0]))  # which takes more values to learn
+    assert most <= spent <= most + 10 + 2 + 2
+
+
+def test_warm_up_ends_when_it_should():
+    state = started()
+    state.advance(density(state.propose()))
+    state.end_warmup()
+    points, _ = drive(state)
+    assert len(points) <= 4 + 12 + 2 + 5 * 2  # a batch, tests, exchanges, and the burn-in
+
+
+def test_what_it_reports():
+    state = started()
+    before = state.report()
+    assert "n_refits" not in before and "surrogate_loo_sd" not in before
+    drive(state)
+    report = state.report()
+    json.dumps(report)
+    assert report["n_refits"] > 0
+    assert report["surrogate_n_values"] == len(state.evaluated[1])
+    assert report["inner_chain_length"] == state.mixture.longest_chain
+    assert report["leapfrog_step_size"] == state.mixture.inner.step_size
+    assert 0 <= report["surrogate_loo_sd"] < 0.5 and report["surrogate_driver"] is None
+    assert report["noise_sd"] is None and "surrogate_wall" not in report
+
+
+def test_a_history_is_learned_from_and_no_state():
+    x = np.random.default_rng(5).standard_normal((30, 2))
+    state = started(KernelHMC(learning_share=0.1), history=(x, density(x) + 3.0))
+    points, steps = drive(state)
+    assert state.setup.history is None and state.report()["n_history"] == 30
+    np.testing.assert_array_equal(state.evaluated[0][:30], x)
+    assert {tuple(row) for row in steps[0].position} <= {tuple(row) for row in points}
+    np.testing.assert_allclose(steps[0].log_density, density(steps[0].position))
+
+
+# Gradients at some points
+
+
+class Counted:
+    """The gradient in the half-space x_0 > 0."""
+
+    def __init__(self, factor=1.0):
+        self.factor, self.points = factor, []
+
+    def __call__(self, x):
+        self.points.append(x)
+        return -self.factor * x if x[0] > 0 else None
+
+
+def test_gradients_are_asked_for_at_evaluated_points_of_learning():
+    gradient = Counted()
+    state = started(KernelHMC(gradients=gradient))
+    points, _ = drive(state)
+    facts, n = state.report(), len(gradient.points)
+    # Those at the start points are needed once more, for the check.
+    assert len({tuple(x) for x in gradient.points}) == n - 2
+    assert 8 < n == facts["n_gradients"] + facts["n_gradients_missing"]
+    evaluated = {tuple(x) for x in np.vstack([state.setup.initial, points])}
+    assert all(tuple(x) in evaluated for x in gradient.points)
+    assert facts["n_gradients"] == sum(x[0] > 0 for x in gradient.points)
+    assert facts["gradient_error"] < 1e-3
+    drive(state, 20)
+    assert len(gradient.points) == n
+    known = np.isfinite(state._learning.gradients[:, 0])
+    assert known.sum() > 3
+    np.testing.assert_array_equal(state._learning.gradients[known], -state.evaluated[0][known])
+
+
+def test_a_gradient_of_the_wrong_sign_is_seen_at_the_start():
+    state = started(KernelHMC(gradients=lambda x: x))
+    with pytest.warns(kmc.KmcWarning, match="The gradient disagrees with differences"):
+        state.advance(density(state.propose()))
+    assert state.report()["gradient_error"] > 1
+
+
+def bent(x):
+    """A ridge in five dimensions."""
+    return -0.5 * float(np.sum((x - 0.3 * np.roll(x, 1) ** 2) ** 2))
+
+
+def bent_slope(x):
+    residual = x - 0.3 * np.roll(x, 1) ** 2
+    return -residual + np.roll(0.6 * np.roll(x, 1) * residual, -1)
+
+
+def test_with_gradients_fewer_evaluations_are_enough():
+    """The same draws are as good after fewer evaluations for learning."""
+    np.testing.assert_allclose(bent_slope(np.arange(5.0)), differences.gradient(bent, np.arange(5.0)), rtol=1e-8)
+    start, spent = np.random.default_rng(6).standard_normal((4, 5)), []
+    for gradients in (None, bent_slope):
+        sampler = KernelHMC(gradients=gradients)
+        idata = run(bent, 5, start, max_evaluations=400, seed=7, sampler=sampler)
+        assert idata.sample_stats["acceptance_rate"].mean() > 0.5
+        spent.append(idata.attrs["n_evaluations_warmup"])
+    assert spent[1] < 0.7 * spent[0]
+
+
+def test_a_function_without_any_gradient_changes_no_draw():
+    """All start points are without one, so that nothing is checked."""
+    start = np.random.default_rng(8).standard_normal((4, 2))
+    one, other = (
+        run(
+            lambda x: -0.5 * float(x @ x), 2, start, max_evaluations=120, seed=2, sampler=KernelHMC(gradients=gradients)
+        )
+        for gradients in (None, lambda x: None)
+    )
+    np.testing.assert_array_equal(one["posterior"]["x"], other["posterior"]["x"])
+    assert other.attrs["n_gradients"] == 0 < other.attrs["n_gradients_missing"]
+
+
+def test_a_run_with_gradients_is_resumed(tmp_path):
+    """With a function that cannot be pickled."""
+    sampler = KernelHMC(gradients=lambda x: -x if x[1] > 0 else None)
+    start, path = np.random.default_rng(9).standard_normal((4, 2)), tmp_path / "run.zarr"
+    options = {"dim": 2, "initial": start, "max_evaluations": 150, "seed": 3, **QUIET, "sampler": sampler}
+    expected = kmc.sample(lambda x: -0.5 * x @ x, **options)
+    kmc.sample(lambda x: -0.5 * x @ x, store=path, callback=lambda record: record.draw >= 5, **options)
+    resumed = kmc.sample(lambda x: -0.5 * x @ x, store=path, resume=True, **options)
+    np.testing.assert_array_equal(resumed["posterior"]["x"], expected["posterior"]["x"])
+    assert resumed.attrs["n_gradients"] == expected.attrs["n_gradients"]

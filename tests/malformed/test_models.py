@@ -7,7 +7,6 @@ from hypothesis import given
 from scipy import stats
 
 import kmc
-from kmc.surrogates import FitOptions
 from kmc.targets.evaluate import evaluate_point
 from kmc.targets.space import ParameterSpace
 from tests.malformed.cases import Case, calls, finite, hold
@@ -143,12 +142,6 @@ MODELS = [
     ),
     Case("KernelHMC", kmc.KernelHMC, OPTIONS["kernel-hmc"], lambda *_: None),
     Case("ScoreHMC", kmc.ScoreHMC, OPTIONS["score-hmc"], lambda *_: None),
-    Case(
-        "FitOptions",
-        FitOptions,
-        {option.name: getattr(FitOptions(), option.name) for option in fields(FitOptions)},
-        lambda *_: None,
-    ),
 ]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kmc.mcmc import SamplerSetup
+from kmc.mcmc.base import SamplerSetup
 
 
 def setup_from(initial, target, *, warmup, chains=None, seed=1, **fields):

@@ -5,8 +5,8 @@ import pytest
 
 import kmc
 from kmc.ess import worst_bulk_ess
-from kmc.mcmc import AdaptiveLangevin, AdaptiveMetropolis
-from kmc.mcmc.adaptive_langevin import LANGEVIN, WALK, langevin, riemannian
+from kmc.mcmc.adaptive_langevin import LANGEVIN, WALK, AdaptiveLangevin, langevin, riemannian
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import MOVES
 from kmc.scores import FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF
 from kmc.targets.toys import Banana, Gaussian

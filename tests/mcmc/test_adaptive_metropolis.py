@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc import AdaptiveMetropolis, SamplerSetup
-from kmc.mcmc.adaptive_metropolis import EVOLUTION, INDEPENDENCE, WALK
-from kmc.mcmc.base import MOVES
+from kmc.mcmc.adaptive_metropolis import EVOLUTION, INDEPENDENCE, WALK, AdaptiveMetropolis
+from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.targets.toys import Gaussian
 
 ELLIPSE = Gaussian(2, correlation=0.7, spread=3.0)

@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana
 from tests.grids import slow_except
 
 TARGET = Banana(2, b=0.03)
-FIT = FitOptions(n_basis=25, bandwidths=(1.2, 2.0))
 START = np.random.default_rng(3).normal(0, 4, (4, 2))
 
 
 EVERY = {
-    "kernel-hmc": kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=200, fit=FIT),
+    "kernel-hmc": kmc.KernelHMC(learning_share=0.2),
     "score-hmc": kmc.ScoreHMC(
         kmc.scores.GaussianScore(), max_states=100, warmup_sampler=kmc.AdaptiveMetropolis(moves=("random-walk",))
     ),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc import AdaptiveMetropolis, DelayedAcceptance
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.metropolis import Proposal
 from kmc.scores import GaussianScore
 from tests.mcmc.test_adaptive_langevin import NORMAL, drive, ess, started

@@ -10,11 +10,10 @@ from scipy import stats
 import kmc
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.moves import as_moves, fit_mixture, propose_one_of
-from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana, Bimodal
 from tests.oracles.mcmc import assert_standard
 
-SMALL = kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+SMALL = kmc.KernelHMC(learning_share=0.3)
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 
 
@@ -38,7 +37,7 @@ def sampled(sampler, **options):
 
 def test_draws_with_moves_are_labeled_and_have_their_probabilities():
     sampler = dataclasses.replace(SMALL, moves=[(Shift(), 0.3), (kmc.moves.Snooker(), 0.1)])
-    idata = sampled(sampler, max_evaluations=800)
+    idata = sampled(sampler)
     stats_ = idata.sample_stats
     names = stats_["move"].attrs["flag_meanings"].split()
     assert names == [*MOVES, "Shift", "Snooker"]
@@ -101,7 +100,7 @@ def test_a_move_that_returns_something_else(returned):
     with pytest.raises(
         TypeError, match=r"moves: Wrong.propose returned .*: expected \(position, log_ratio\), an array"
     ):
-        sampled(dataclasses.replace(SMALL, moves=[(Wrong(), 0.9)]))
+        sampled(dataclasses.replace(SMALL, moves=[(Wrong(), 0.9)]), max_evaluations=40)
 
 
 @pytest.mark.parametrize(

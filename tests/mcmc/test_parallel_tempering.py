@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc import RandomWalkMetropolis, Tempered
-from kmc.mcmc.parallel_tempering import SWAP_RATE
+from kmc.mcmc.parallel_tempering import SWAP_RATE, Tempered
+from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.targets.toys import Gaussian
 from tests.mcmc.setups import setup_from
 from tests.oracles.mcmc import assert_standard

@@ -7,31 +7,24 @@ import pickle
 import numpy as np
 import pytest
 
-from kmc.mcmc import (
-    AdaptiveLangevin,
-    AdaptiveMetropolis,
-    DelayedAcceptance,
-    Kameleon,
-    KernelHMC,
-    RandomWalkMetropolis,
-    SamplerSetup,
-    ScoreHMC,
-)
-from kmc.mcmc.base import MOVES, STATS
+from kmc.kernel_hmc.sampler import KernelHMC
+from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.base import MOVES, STATS, SamplerSetup
+from kmc.mcmc.delayed_acceptance import DelayedAcceptance
+from kmc.mcmc.kameleon import Kameleon
+from kmc.mcmc.random_walk import RandomWalkMetropolis
+from kmc.mcmc.score_hmc import ScoreHMC
 from kmc.scores import GaussianScore
-from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana, Gaussian
 from tests.grids import slow_except
 from tests.oracles.mcmc import assert_standard
 
 TARGET = Banana(dim=2, b=0.03)
 ELLIPSE = Gaussian(2, correlation=0.7, spread=3.0)
-FIT = FitOptions(n_basis=25, bandwidths=(1.2, 2.0))
-SMALL = KernelHMC(min_warmup_evaluations=300, fit=FIT)
-VANISHING = KernelHMC(min_warmup_evaluations=300, fit=FIT, adaptation="vanishing", first_refit=40)
 SCORE = {"estimator": GaussianScore(), "max_states": 200, "warmup_sampler": AdaptiveMetropolis(adaptation="freeze")}
 FROZEN = {
-    "kernel-hmc": SMALL,
+    "kernel-hmc": KernelHMC(learning_share=0.1),
     "adaptive-metropolis": AdaptiveMetropolis(adaptation="freeze"),
     "kameleon": Kameleon(max_states=60, adaptation="freeze"),
     "adaptive-langevin": AdaptiveLangevin(GaussianScore(), adaptation="freeze"),
@@ -41,14 +34,14 @@ FROZEN = {
     "random-walk with a scale": RandomWalkMetropolis(scale=2.0),
 }
 ADAPTING = {
-    "kernel-hmc": VANISHING,
     "adaptive-metropolis": AdaptiveMetropolis(adaptation="vanishing"),
     "kameleon": Kameleon(max_states=60, adaptation="vanishing"),
 }
 EVERY = {**FROZEN, **{f"vanishing {name}": sampler for name, sampler in ADAPTING.items()}}
 EVERY["vanishing score-hmc"] = ScoreHMC(**SCORE, adaptation="vanishing", first_refit=40)  # learns from states alone
+BY_SWEEPS = {name: sampler for name, sampler in EVERY.items() if name != "kernel-hmc"}  # which learns before it sweeps
 EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
-FEW = pytest.mark.parametrize("sampler", slow_except(EVERY, set(EVERY) - {"vanishing kernel-hmc"}))
+FEW = pytest.mark.parametrize("sampler", slow_except(EVERY, set(EVERY) - {"vanishing score-hmc"}))
 
 
 def start(sampler, chains=3, seed=0, target=TARGET, **options):
@@ -147,10 +140,8 @@ def test_what_a_sweep_says(sampler, chains):
         for i in range(chains):
             if stats["accepted"][i]:
                 assert record.position[i].tobytes() in new
-            elif last is not None and not record.warmup and not last.warmup:  # nor swapped, nor restarted
+            elif last is not None and not record.warmup and not last.warmup:  # nor restarted
                 np.testing.assert_array_equal(record.position[i], last.position[i])
-        if not record.warmup:
-            np.testing.assert_array_equal(stats["inverse_temperature"], 1.0)
         last = record
     assert phases[0] and not phases[-1] and phases == sorted(phases, reverse=True)
     assert process.warming_up is False
@@ -169,7 +160,7 @@ def test_records_are_copies(sampler):
         np.testing.assert_array_equal(record.stats["accepted"], old.stats["accepted"])
 
 
-@EACH
+@pytest.mark.parametrize("sampler", BY_SWEEPS.values(), ids=BY_SWEEPS)
 @pytest.mark.parametrize("warmup", slow_except([16, 40, 200], [40]))
 def test_warm_up_lasts_as_long_as_asked(sampler, warmup):
     _, sweeps = warmed_up(sampler, warmup=warmup, max_evaluations=None)
@@ -192,8 +183,7 @@ def learns_from_rejections(sampler, sweeps):
         told = values.copy()
         evaluated = np.flatnonzero(record.stats["n_evaluations"])
         rejected = ~record.stats["accepted"][evaluated]
-        told[: len(evaluated)][rejected] = -np.inf
-        told[len(evaluated) :] = -np.inf  # and so are all probes
+        told[rejected] = -np.inf
         twin.advance(told)
     return False
 
@@ -240,11 +230,6 @@ def test_a_frozen_chain_is_never_moved_by_hand(sampler):
 
 
 # Vanishing adaptation
-
-
-def test_refits_come_at_sweeps_fixed_in_advance():
-    process, _ = warmed_up(VANISHING)
-    assert refit_sweeps(process, 65) == planned_refits(40.0, 65)
 
 
 def test_the_factor_of_adaptive_metropolis_settles():

@@ -10,7 +10,7 @@ from kmc import jitted as loops
 from kmc.mcmc.affine import Affine
 from kmc.mcmc.score_field import Field, plain_path
 from kmc.scores.gaussian import GaussianScore
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.whitening import Whitening
 from tests.oracles.kmc_paper import leapfrog
 from tests.oracles.mcmc import jit_state
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc import KernelHMC, ScoreHMC
+from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc.score_fitter import Fitter
+from kmc.mcmc.score_hmc import ScoreHMC
 from kmc.scores import GaussianScore
-from kmc.surrogates.whitening import whiten_states
+from kmc.surrogate.whitening import whiten_states
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 2)) * [1.0, 30.0] + [5.0, -7.0]

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc import AdaptiveMetropolis, KernelHMC, ScoreHMC
+from kmc.kernel_hmc.sampler import KernelHMC
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.score_field import MOST_STEPS, Field, ScoreMixture
+from kmc.mcmc.score_hmc import ScoreHMC
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores.finite import FiniteKEF
 from kmc.scores.full import FullKEF
 from kmc.scores.gaussian import GaussianScore
 from kmc.scores.lite import LiteKEF
 from kmc.scores.nystrom import NystromKEF
-from kmc.surrogates import FitOptions
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.whitening import Whitening
 from kmc.targets.toys import Banana, Bimodal, Gaussian
 from tests.grids import slow_except
 from tests.mcmc.test_sampler_state import (
@@ -216,7 +217,7 @@ ESTIMATORS = {
 }
 
 
-WARMUP = KernelHMC(refit_growth=1.6, min_warmup_evaluations=300, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+WARMUP = KernelHMC(learning_share=0.1)
 SHORT = {"max_states": 300, "warmup_sampler": WARMUP}
 
 
@@ -229,14 +230,14 @@ def sampled(sampler, seed=1, **options):
 @pytest.mark.parametrize("name", slow_except(list(ESTIMATORS), {"nystrom"}))
 def test_sampling_with_every_estimator(name):
     sampler = ScoreHMC(ESTIMATORS[name], **SHORT)
-    idata = sampled(sampler, draws=100, warmup=160)
+    idata = sampled(sampler, draws=100, warmup=100)
     attrs = idata.posterior.attrs
     assert attrs["surrogate"] == type(ESTIMATORS[name]).__name__ and attrs["n_refits"] == 1
     assert attrs["n_failed_refits"] == 0
     least = 0.15 if name in ("normal", "gaussian") else 0.5  # no Gaussian knows of a bend
     assert attrs["surrogate_acceptance_rate"] > least
     x = idata.posterior["x"].values
-    np.testing.assert_array_equal(x[:, :10], sampled(sampler, draws=10, warmup=160).posterior["x"])
+    np.testing.assert_array_equal(x[:, :10], sampled(sampler, draws=10, warmup=100).posterior["x"])
     assert abs(x[..., 0].std() - 10.0) < 5.0
 
 

@@ -74,8 +74,10 @@ class ForkingGenerator:
         nodes = self._nodes.get((float(low), float(high)), (0.5 * (low + high),))
         return nodes[self.fork(np.full(len(nodes), 1 / len(nodes)))]
 
-    def integers(self, low: int, high: int | None = None) -> int:
-        """An integer below ``high``."""
+    def integers(self, low: int, high: int | None = None, size: int | None = None) -> Any:
+        """An integer below ``high``, or so many."""
+        if size is not None:
+            return np.array([self.integers(low, high) for _ in range(size)])
         low, high = (0, low) if high is None else (low, high)
         return low + self.fork(np.full(high - low, 1 / (high - low)))
 

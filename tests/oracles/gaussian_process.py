@@ -11,10 +11,17 @@ def kernel(x, y, theta, coordinates):
     w = (y - coordinates.center) @ coordinates.whitening
     u, v = z @ coordinates.metric, w @ coordinates.metric
     quadratic = np.exp(2 * theta.quadratic) * (1 + z @ w / 3) ** 2
-    square = np.sum(coordinates.metric**2) / len(z)
-    quartic = np.exp(2 * theta.quartic) * (1 + u @ v / (3 * square)) ** 4
+    if coordinates.scales:
+        product = z @ w
+        for j, rate in coordinates.scales:
+            e, f = (np.exp(rate * (point[j] - coordinates.center[j])) for point in (x, y))
+            product += e * f + (e * z) @ (f * w)
+        bent = np.exp(2 * theta.bent) * (1 + product / 3) ** 2
+    else:
+        square = np.sum(coordinates.metric**2) / len(z)
+        bent = np.exp(2 * theta.bent) * (1 + u @ v / (3 * square)) ** 4
     r = np.sqrt(5 * np.sum((u - v) ** 2)) / np.exp(theta.length)
-    return quadratic + quartic + np.exp(2 * theta.matern) * (1 + r + r**2 / 3) * np.exp(-r)
+    return quadratic + bent + np.exp(2 * theta.matern) * (1 + r + r**2 / 3) * np.exp(-r)
 
 
 def along(f, x, direction):

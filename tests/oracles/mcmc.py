@@ -8,9 +8,9 @@ thousand.
 import numpy as np
 from scipy import stats
 
-from kmc.mcmc.tempering import Tempering
-from kmc.surrogates import jit_state as at_a_point
-from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogate import jit_state as at_a_point
+from kmc.surrogate.jit_state import SurrogateJitState
+from kmc.surrogate.wall_jit_state import NO_WALL
 
 LEVEL = 5e-6
 
@@ -43,24 +43,44 @@ def assert_uniform(u: np.ndarray) -> None:
 # Surrogates
 
 
-def jit_state(dim: int, height: float = 1.0, sections: int = 6, seed: int = 0, **options) -> SurrogateJitState:
-    """A surrogate with a trend, and bumps of either sign; ``sections=0``: the trend alone."""
+def jit_state(
+    dim: int, height: float = 1.0, sections: int = 6, known: int = 2, scales: int = 0, seed: int = 0, **options
+) -> SurrogateJitState:
+    """A surrogate with a quadratic, and bumps of either sign; ``sections=0``: the quadratic alone.
+
+    ``known`` is the number of points with a gradient, ``scales`` that of the scales.
+    """
     rng = np.random.default_rng(seed)
     root = np.eye(dim) + 0.3 * rng.standard_normal((dim, dim))
     metric = np.eye(dim) + 0.2 * rng.standard_normal((dim, dim))
-    m = max(sections, 1)
+    g = known if sections else 0
+    signs = rng.choice([-1.0, 1.0], sections)
+    centers = metric @ rng.uniform(-1.5, 1.5, (dim, sections))
+    coefficients = height * signs * rng.uniform(0.5, 1.5, sections)
+    ends = rng.uniform(-1.5, 1.5, (g, dim)) @ metric.T
+    slopes = height * rng.uniform(-0.6, 0.6, (g, dim))
+    p = dim + scales * (1 + dim)
     fields = {
         "constant": 1.7,
+        "slope": np.zeros(dim),
         "location": 0.3 * rng.standard_normal(dim),
         "precision": root @ root.T,
-        "dof": 0.0,
-        "cap": np.inf,
-        "tail": 0.5 * dim + 2.0,
         "metric": metric,
-        "shift": 0.1 * np.arange(dim),
-        "centers": np.ascontiguousarray(metric @ rng.uniform(-1.5, 1.5, (dim, m))),
-        "coefficients": height * rng.choice([-1.0, 1.0], m) * rng.uniform(0.5, 1.5, m) * (sections > 0),
-        "rate": 0.5 / 0.8**2,
+        "rates": 0.4 * rng.standard_normal((scales, dim)),
+        "centers": np.ascontiguousarray(centers),
+        "bent_centers": rng.uniform(-1.5, 1.5, (p, sections)) if scales else np.ascontiguousarray(centers),
+        "coefficients": coefficients,
+        "ends": np.ascontiguousarray(ends),
+        "slopes": slopes,
+        "bent_ends": rng.uniform(-1.5, 1.5, (g, p)) if scales else np.ascontiguousarray(ends),
+        "bent_slopes": rng.uniform(-0.6, 0.6, (g, p)) if scales else slopes.copy(),
+        "rate": 5.0 / 1.3**2,
+        "both": 0.01,
+        "spread": 3.0 * float(np.mean(np.sum(metric**2, axis=0))),
+        "ceiling": 4.0,
+        "reach": 2.0,
+        "fall": 0.25,
+        "wall": NO_WALL,
     }
     return SurrogateJitState(**(fields | options))
 
@@ -70,24 +90,17 @@ def log_surrogate(state: SurrogateJitState, z: np.ndarray) -> np.ndarray:
     return at_a_point.values(state, np.ascontiguousarray(z))
 
 
-def tempered_value(tempering: Tempering, value: np.ndarray) -> np.ndarray:
-    """The map of Tempering's docstring."""
-    depth = tempering.top - value
-    inside = np.minimum(depth, tempering.edge)
-    return -tempering.beta * inside - (depth - inside)
-
-
-def tempered_gradient(state: SurrogateJitState, tempering: Tempering, z: np.ndarray, step: float = 1e-5) -> np.ndarray:
-    """∇ t(log s)(z) by central differences, shape (d,)."""
+def slope_of_power(state: SurrogateJitState, power: float, z: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """∇ log s^power at z by central differences, shape (d,)."""
     offsets = step * np.eye(len(z))
-    up, down = (tempered_value(tempering, log_surrogate(state, z + sign * offsets)) for sign in (1, -1))
+    up, down = (power * log_surrogate(state, z + sign * offsets) for sign in (1, -1))
     return (up - down) / (2 * step)
 
 
-def draw_line(state: SurrogateJitState, tempering: Tempering, rng: np.random.Generator, n: int):
-    """Draws (n, 1) from exp(t(log s)) in one dimension, and its distribution function, through a fine grid."""
+def draw_line(state: SurrogateJitState, power: float, rng: np.random.Generator, n: int):
+    """Draws (n, 1) from s^power in one dimension, and its distribution function, through a fine grid."""
     grid = np.sinh(np.linspace(-8.0, 8.0, 200_001))  # to 1500 on either side, with steps of 1e-4 in the middle
-    log_density = tempered_value(tempering, log_surrogate(state, grid[:, None]))
+    log_density = power * log_surrogate(state, grid[:, None])
     density = np.exp(log_density - log_density.max())
     cumulative = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
     cumulative /= cumulative[-1]
@@ -95,21 +108,14 @@ def draw_line(state: SurrogateJitState, tempering: Tempering, rng: np.random.Gen
     return draws[:, None], lambda z: np.interp(z, grid, cumulative)
 
 
-def draw_surrogate(state: SurrogateJitState, tempering: Tempering, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Draws (n, d) from exp(t(log s)) for a Gaussian trend without a cap, by rejection.
-
-    t(v) <= -β (top - v), and the bumps add at most the sum of the positive coefficients: β times the trend plus a
-    constant is an envelope.
-    """
-    assert state.dof == 0 and np.isinf(state.cap) and np.isinf(state.ceiling)
-    most = np.maximum(state.coefficients, 0.0).sum()
-    root = np.linalg.cholesky(np.linalg.inv(tempering.beta * state.precision))
-    kept = np.empty((0, len(root)))
+def draw_surrogate(state: SurrogateJitState, power: float, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Draws (n, d) from s^power by rejection: log s is below its bound, ceiling - fall (|z|² - reach²)."""
+    spread = 1.0 / np.sqrt(2.0 * power * state.fall)
+    kept = np.empty((0, state.location.size))
     while len(kept) < n:
-        z = state.location + rng.standard_normal((4 * n, len(root))) @ root.T
-        r = z - state.location
-        trend = state.constant - 0.5 * np.sum((r @ state.precision) * r, axis=1)
-        envelope = -tempering.beta * (tempering.top - trend - most)
-        ratio = np.exp(tempered_value(tempering, log_surrogate(state, z)) - envelope)
+        z = spread * rng.standard_normal((4 * n, state.location.size))
+        bound = state.ceiling - state.fall * (np.sum(z**2, axis=1) - state.reach**2)
+        ratio = np.exp(power * (log_surrogate(state, z) - bound))
+        assert ratio.max() < 1.0 + 1e-9  # rounding
         kept = np.vstack([kept, z[rng.random(len(z)) < ratio]])
     return kept[:n]

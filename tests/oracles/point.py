@@ -1,40 +1,56 @@
-"""The surrogate at one point: the formulas of :class:`kmc.surrogates.jit_state.SurrogateJitState`, term by term."""
+"""The surrogate at one point: the formulas of :class:`kmc.surrogate.jit_state.SurrogateJitState`, term by term."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 
-def depth(q, state, dim):
-    """Student-t, Gaussian, or Gaussian beyond its cap."""
-    if state.dof > 0:
-        return (state.dof + dim) / 2 * math.log(1 + q / state.dof)
-    if q / 2 <= state.cap:
-        return q / 2
-    return state.cap + state.tail * math.log(1 + (q / 2 - state.cap) / state.tail)
+SHARPNESS = 0.2  # nats over which the bound takes over
 
 
-def value(state, z):
-    """log s(z) = constant - depth(q) + Σ_a coefficients_a k(u, centers_a), u = metric z - shift.
+def radial(state, u, c):
+    """(1 + r + r²/3) exp(-r), r² = rate |u - c|²."""
+    r = math.sqrt(state.rate * ((u - c) @ (u - c)))
+    return (1 + r + r**2 / 3) * math.exp(-r)
 
-    k = exp(-rate |u - c|²) or, if the sections are not radial, (1 + rate <u, c>)⁴; and the terms, with v = u.
-    """
+
+def radial_slope(state, u, c):
+    """Its gradient in c, (d,)."""
+    r = math.sqrt(state.rate * ((u - c) @ (u - c)))
+    return state.rate / 3 * (1 + r) * math.exp(-r) * (u - c)
+
+
+def features(state, z):
+    """metric z, or z followed by exp(ρ·z) and exp(ρ·z) z for each row ρ of rates."""
+    if not len(state.rates):
+        return state.metric @ z
+    found = list(z)
+    for rate in state.rates:
+        scale = math.exp(rate @ z)
+        found += [scale, *(scale * z)]
+    return np.array(found)
+
+
+def free_value(state, z):
+    """log s(z) without its bound."""
     r = z - state.location
-    total = state.constant - depth(r @ state.precision @ r, state, len(z))
-    for coefficient, center in zip(state.coefficients, state.centers.T):
-        u = state.metric @ z - state.shift
-        if state.radial:
-            total += coefficient * math.exp(-state.rate * ((u - center) @ (u - center)))
-        else:
-            total += coefficient * (1 + state.rate * (u @ center)) ** 4
-    total += sum_of_terms(state.terms, state.metric @ z - state.shift)
-    beyond = state.constant - state.cap - total
-    if not state.radial and beyond > 0:
-        return state.constant - state.cap - state.tail * math.log(1 + beyond / state.tail)
+    u, psi, power = state.metric @ z, features(state, z), 2 if len(state.rates) else 4
+    total = state.constant + state.slope @ z - 0.5 * (r @ state.precision @ r)
+    for coefficient, center, bent in zip(state.coefficients, state.centers.T, state.bent_centers.T):
+        total += coefficient * (radial(state, u, center) + state.both * (1 + (psi @ bent) / state.spread) ** power)
+    for slope, end, bent_slope, bent in zip(state.slopes, state.ends, state.bent_slopes, state.bent_ends):
+        total += slope @ radial_slope(state, u, end)
+        t = 1 + (psi @ bent) / state.spread
+        total += state.both * power * t ** (power - 1) * (psi @ bent_slope) / state.spread
     return total
 
 
-def sum_of_terms(terms, v):
-    """Σ_a coefficients_a Π_b w[factors_ab], w = (1, v_1, ..., v_d, exp(rates_1 v_j1), ...)."""
-    w = [1.0, *v, *(math.exp(rate * v[j]) for j, rate in zip(terms.drivers, terms.rates))]
-    return sum(c * math.prod(w[f] for f in factors) for c, factors in zip(terms.coefficients, terms.factors))
+def bound(state, z):
+    """Ceiling - fall (|z|² - reach²)+."""
+    return state.ceiling - state.fall * max(z @ z - state.reach**2, 0.0)
+
+
+def value(state, z):
+    """log s(z), the bound included: a soft minimum of both."""
+    return -SHARPNESS * float(np.logaddexp(-free_value(state, z) / SHARPNESS, -bound(state, z) / SHARPNESS))

@@ -16,12 +16,11 @@ from kmc.control_variates.means import chains_of
 from kmc.control_variates.transitions import bennett
 from kmc.readout.evaluated import read
 from kmc.readout.evidence import Part
-from kmc.surrogates import Component
-from kmc.surrogates.jit_state import values
-from kmc.surrogates.surrogate import make_jit_state
-from kmc.surrogates.transport import IDENTITY
-from kmc.surrogates.trend import Trend
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.density import Component
+from kmc.surrogate.jit_state import values
+from kmc.surrogate.transport import IDENTITY
+from kmc.surrogate.whitening import Whitening
+from tests.control_variates.synthetic import gaussian_state
 from tests.control_variates.test_stein import state
 from tests.readout.curved import log_density
 from tests.readout.test_expectations import tampered
@@ -52,12 +51,12 @@ def test_bennetts_ratio_of_two_gaussians():
 def test_the_mass_of_a_surrogate_that_is_known():
     dim = 3
     scale = np.diag([1.0, 2.0, 0.5])
-    trend = Trend(4.0, np.array([0.5, 0.0, -1.0]), np.diag([1.0, 4.0, 0.25]), 0.0, 0.0)
-    whitening = Whitening.of(np.ones(dim), scale)
-    component = Component(IDENTITY, whitening, make_jit_state(trend, 30.0))
+    precisions = np.array([1.0, 4.0, 0.25])
+    normal = gaussian_state([0.5, 0.0, -1.0], constant=4.0, precision=np.diag(precisions))
+    component = Component(IDENTITY, Whitening.of(np.ones(dim), scale), normal)
     rng = np.random.default_rng(1)
-    z = trend.location + rng.standard_normal((250 * ISLANDS, dim)) / np.sqrt(np.diag(trend.precision))
-    others = trend.location + rng.standard_normal((500, dim)) / np.sqrt(np.diag(trend.precision))
+    z = normal.location + rng.standard_normal((250 * ISLANDS, dim)) / np.sqrt(precisions)
+    others = normal.location + rng.standard_normal((500, dim)) / np.sqrt(precisions)
     found = mass_of(component, z, 0.3, rng, others=others)
     exact = 4.0 + 1.5 * np.log(2 * np.pi)  # the determinants of scale and precision are 1
     assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 2e-3  # .02 without control variates
@@ -71,8 +70,7 @@ def test_the_mass_of_a_surrogate_that_is_known():
 
 def test_the_mass_in_a_half_space():
     """Of the points that are nearer to the first of two."""
-    trend = Trend(0.0, np.zeros(2), np.eye(2), 0.0, 0.0)
-    component = Component(IDENTITY, Whitening.of(np.ones(2), np.eye(2)), make_jit_state(trend, 30.0))
+    component = Component(IDENTITY, Whitening.of(np.ones(2), np.eye(2)), gaussian_state([0.0, 0.0]))
     rng = np.random.default_rng(1)
     z = rng.standard_normal((250 * ISLANDS, 2))
     region = Region(np.array([[-1.0, 0.0], [2.0, 0.0]]), np.array([True, False]), 1e3)
@@ -171,7 +169,7 @@ def test_the_tails_at_the_first_temperature(idata):
 
 
 def with_another_mode(at, height):
-    return state([height], center=[[at], [0.0]])
+    return state([height], centers=[[at, 0.0]])
 
 
 def from_the_first(n, rng):
@@ -181,7 +179,7 @@ def from_the_first(n, rng):
 def test_what_is_far_from_all_draws_does_not_count():
     """A surrogate can be anything there, and no proposal of a run comes there."""
     rng = np.random.default_rng(1)
-    far = Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), with_another_mode(8.0, 60.0))
+    far = Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), with_another_mode(12.0, 90.0))
     found = mass_of(far, from_the_first(4096, rng), 0.3, rng, others=from_the_first(500, rng))
     assert abs(found.log_mass - np.log(2 * np.pi)) < max(5 * found.se, 1e-3) < 5e-3
 
@@ -221,7 +219,7 @@ def test_constants_jacobians_and_bayes_factors():
 
 def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata, monkeypatch):
     monkeypatch.setattr(annealing, "_POOL", 2**15)
-    wrong = tampered(idata, None, lambda point: point._replace(location=point.location + 1.5))
+    wrong = tampered(idata)
     with pytest.warns(kmc.KmcWarning, match="The evidence is not known, as the surrogate is in doubt"):
         found = kmc.evidence(wrong)
     assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])

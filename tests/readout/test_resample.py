@@ -9,10 +9,10 @@ from kmc.control_variates.replicate import Replicate
 from kmc.mcmc.base import MOVES
 from kmc.readout import resample
 from kmc.readout.resample import _of_replicate
-from kmc.surrogates import Component, Density
-from kmc.surrogates.jit_state import SurrogateJitState
-from kmc.surrogates.transport import IDENTITY
-from kmc.surrogates.whitening import Whitening
+from kmc.surrogate.density import Component, Density
+from kmc.surrogate.transport import IDENTITY
+from kmc.surrogate.whitening import Whitening
+from tests.control_variates.synthetic import gaussian_state
 from tests.readout.curved import TRUTH, log_density
 from tests.readout.test_expectations import tampered
 
@@ -37,7 +37,7 @@ def test_the_distance_is_stated(many):
 
 
 def test_a_surrogate_that_contradicts_the_draws_has_no_bound(idata):
-    wrong = tampered(idata, None, lambda point: point._replace(location=point.location + 1.5))
+    wrong = tampered(idata)
     with pytest.warns(kmc.KmcWarning, match="The surrogate contradicts the draws"):
         found = kmc.resample(wrong, draws=2000, model=kmc.Model(log_density, dim=2))
     assert found["posterior"].attrs["total_variation_bound"] == 1.0
@@ -82,12 +82,7 @@ def test_bad_arguments(idata):
 def test_several_modes_of_a_density_with_a_large_constant():
     """The masses of the modes would be zero without their largest one."""
     eye, rng = np.eye(2), np.random.default_rng(1)
-    gaussians = [
-        SurrogateJitState(
-            -2000.0, np.full(2, center), eye, 0.0, 40.0, 3.0, eye, np.zeros(2), np.zeros((2, 1)), np.zeros(1), 0.7
-        )
-        for center in (-6.0, 6.0)
-    ]
+    gaussians = [gaussian_state(np.full(2, center), constant=-2000.0) for center in (-6.0, 6.0)]
     density = Density(tuple(Component(IDENTITY, Whitening(np.zeros(2), eye, eye), state) for state in gaussians))
     x, y = rng.standard_normal((2, 4, 100, 2)) + rng.choice([-6.0, 6.0], (2, 4, 100, 1))
     values = (density.log_density(points.reshape(-1, 2)).reshape(4, 100) for points in (x, y))

@@ -7,7 +7,7 @@ import pytest
 
 import kmc
 from kmc.checks import as_count, as_number
-from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.run import arguments
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs that start are very short
@@ -147,35 +147,27 @@ def test_a_model_with_another_dimension():
 # Options of the samplers
 
 OPTIONS = [
-    (kmc.KernelHMC, "adaptation", "sometimes", ["'freeze'", "'vanishing'"]),
-    (kmc.KernelHMC, "adaptation", "static", ["'freeze'", "'vanishing'"]),
-    (kmc.KernelHMC, "adaptation", None, ["'freeze'", "'vanishing'"]),
+    (kmc.KernelHMC, "learning_share", 1.1, ["[0, 1]"]),
+    (kmc.KernelHMC, "learning_share", NAN, ["[0, 1]"]),
+    (kmc.KernelHMC, "learning_share", "half", ["[0, 1]"]),
+    (kmc.KernelHMC, "burn_in", -1, ["whole number", "at least"]),
+    (kmc.KernelHMC, "burn_in", 2.5, ["whole number", "at least"]),
+    (kmc.KernelHMC, "burn_in", True, ["whole number", "at least"]),
     (kmc.KernelHMC, "archive_probability", 0, ["(0, 1]"]),
     (kmc.KernelHMC, "archive_probability", 1.5, ["(0, 1]"]),
     (kmc.KernelHMC, "archive_probability", "a lot", ["(0, 1]"]),
     (kmc.KernelHMC, "archive_probability", None, ["(0, 1]"]),
     (kmc.KernelHMC, "tempered_probability", -0.1, ["[0, 1]"]),
     (kmc.KernelHMC, "single_move_probability", NAN, ["[0, 1]"]),
+    (kmc.KernelHMC, "mode_jump_probability", -1, ["[0, 1]"]),
     (kmc.KernelHMC, "jump_probability", 2, ["[0, 1]"]),
     (kmc.KernelHMC, "small_step_probability", INF, ["[0, 1]"]),
     (kmc.KernelHMC, "small_step_probability", True, ["[0, 1]"]),
-    (kmc.KernelHMC, "probe_rate", 2, ["[0, 1]"]),
-    (kmc.KernelHMC, "main_probe_rate", -1, ["[0, 1]"]),
     (kmc.KernelHMC, "trajectory_length", -1.0, ["number in (0, inf"]),
     (kmc.KernelHMC, "trajectory_length", NAN, ["number in (0, inf"]),
     (kmc.KernelHMC, "trajectory_length", INF, ["number in (0, inf"]),
-    (kmc.KernelHMC, "refit_growth", 1.0, ["number in (1, inf"]),
-    (kmc.KernelHMC, "refit_growth", NAN, ["number in (1, inf"]),
-    (kmc.KernelHMC, "refit_growth", "fast", ["number in (1, inf"]),
-    (kmc.KernelHMC, "n_temperatures", 0, ["whole number", "at least"]),
-    (kmc.KernelHMC, "n_temperatures", 2.5, ["whole number", "at least"]),
-    (kmc.KernelHMC, "min_warmup_evaluations", 0, ["whole number", "at least"]),
-    (kmc.KernelHMC, "post_freeze_burn_in", -1, ["whole number", "at least"]),
-    (kmc.KernelHMC, "post_freeze_burn_in", True, ["whole number", "at least"]),
-    (kmc.KernelHMC, "first_refit", -1, ["whole number", "at least"]),
     (kmc.KernelHMC, "max_archive", 2, ["whole number", "at least"]),
     (kmc.KernelHMC, "max_archive", 1e3, ["whole number", "at least"]),
-    (kmc.KernelHMC, "fit", None, ["FitOptions"]),
     (kmc.AdaptiveMetropolis, "adaptation", "sometimes", ["'freeze'", "'vanishing'"]),
     (kmc.AdaptiveMetropolis, "target_acceptance", 0, ["(0, 1)"]),
     (kmc.AdaptiveMetropolis, "target_acceptance", NAN, ["(0, 1)"]),

@@ -31,8 +31,7 @@ def sampled(function, **options):
     ("sampler", "independent_runs"),
     slow_except(
         {
-            "kernel-hmc": (kmc.KernelHMC(refit_growth=1.6), 1),
-            "vanishing": (kmc.KernelHMC(adaptation="vanishing"), 2),
+            "kernel-hmc": (kmc.KernelHMC(), 2),
             "adaptive": ("adaptive-metropolis", 2),
             "random-walk": ("random-walk", 1),
         },

@@ -24,7 +24,7 @@ def same_draws(found, expected):
     assert different <= {"created_at", "sampling_time"}
 
 
-@pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"delayed", "vanishing", "nystrom", "langevin"}))
+@pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"delayed", "kernel-hmc", "nystrom", "langevin"}))
 def test_the_draws_are_those_of_a_store(tmp_path, name):
     asked = settings(name, max_evaluations=None, warmup=60)
     result = kmc.sample(log_density, **asked)

@@ -8,15 +8,13 @@ import kmc
 from kmc.mcmc.base import MOVES
 from kmc.run.frozen import as_group, decoded, flattened
 from kmc.run.results import container
-from kmc.surrogates import Density
-from kmc.surrogates.density import Component
-from kmc.surrogates.jit_state import SurrogateJitState
-from kmc.surrogates.terms_jit_state import NO_TERMS
-from kmc.surrogates.transport import IDENTITY
-from kmc.surrogates.wall_jit_state import WalledState, WallState
-from kmc.surrogates.whitening import Whitening
-from tests.grids import slow_except
+from kmc.surrogate.density import Component, Density
+from kmc.surrogate.transport import IDENTITY
+from kmc.surrogate.wall_jit_state import NO_WALL, WallState
+from kmc.surrogate.whitening import Whitening
+from tests.control_variates.synthetic import gaussian_state
 
+EYE = np.eye(2)
 SETTINGS = {"draws": 60, "max_evaluations": 600, "seed": 3, "progress": False, "chains": 4}
 
 
@@ -26,10 +24,6 @@ def log_density(x):
 
 def bounded(p):
     return -0.5 * p["a"] ** 2 - p["b"]
-
-
-def two_modes(x):
-    return np.logaddexp(-0.5 * np.sum((x - 6) ** 2), -0.5 * np.sum((x + 6) ** 2))
 
 
 @pytest.fixture(scope="module")
@@ -95,26 +89,10 @@ def test_a_store_gives_the_same_groups(tmp_path):
     assert decoded(longer["surrogate"])[0].densities[0].components
 
 
-@pytest.mark.slow
-def test_a_mixture_is_the_sum_of_its_modes():
-    idata = kmc.sample(two_modes, dim=2, draws=150, max_evaluations=6000, seed=1, progress=False)
-    assert idata.attrs["n_modes"] == 2
-    density = decoded(idata["surrogate"])[0].density(0)
-    assert len(density.components) == 2
-    near = np.array([[6.3, 5.2], [-5.5, -6.5]])
-    np.testing.assert_allclose(density.log_density(near), list(map(two_modes, near)), atol=0.1)
-
-
 @pytest.mark.parametrize(
     "options",
-    slow_except(
-        {
-            "off": {"save_surrogate": False},
-            "another sampler": {"sampler": "adaptive-metropolis"},
-            "vanishing": {"sampler": kmc.KernelHMC(adaptation="vanishing")},
-        },
-        {"off", "another sampler"},
-    ),
+    [{"save_surrogate": False}, {"sampler": "adaptive-metropolis"}],
+    ids=["off", "another sampler"],
 )
 def test_there_is_none(options, tmp_path):
     idata = kmc.sample(log_density, dim=2, store=tmp_path / "run.zarr", **SETTINGS, **options)
@@ -139,42 +117,43 @@ def test_a_group_of_another_version_is_refused_in_words(idata):
 
 def forged(change):
     """The group of a surrogate in two dimensions with another compiled state, as in a file from anybody."""
-    state = SurrogateJitState(
-        0.0, np.zeros(2), np.eye(2), 0.0, 10.0, 3.0, np.eye(2), np.zeros(2), np.zeros((2, 1)), np.zeros(1), 1.0
-    )
-    state = state._replace(terms=NO_TERMS._replace(factors=np.zeros((1, 5), np.int64), coefficients=np.ones(1)))
+    known = dict.fromkeys(("ends", "slopes", "bent_ends", "bent_slopes"), EYE)
+    state = gaussian_state([0.0, 0.0], centers=[[1.0, 0.0]], coefficients=[1.0], **known)
     whitening = Whitening(np.zeros(2), np.eye(2), np.eye(2))
     return as_group(flattened([Density((Component(IDENTITY, whitening, change(state)),))], None), 2)
 
 
-def terms_of(factors):
-    return lambda state: state._replace(terms=state.terms._replace(factors=np.array([factors])))
+def wall_of(*, dim=2, planes=1, curved=0):
+    shapes = {"matrix": (dim, dim), "shift": (dim,), "bias": (1,), "linear": (planes, dim)}
+    arrays = {name: np.ones(shape) for name, shape in shapes.items()}
+    return lambda state: state._replace(wall=WallState(**arrays, quadratic=np.ones((curved, dim, dim))))
 
 
 @pytest.mark.parametrize(
     "change",
     {
-        "an index beyond": terms_of([3, 0, 0, 0, 0]),
-        "an index far beyond": terms_of([2**40, 0, 0, 0, 0]),
-        "a negative index": terms_of([-1, 0, 0, 0, 0]),
-        "too few factors": terms_of([1, 0]),
-        "a driver beyond": lambda s: s._replace(terms=s.terms._replace(drivers=np.array([2]), rates=np.ones(1))),
         "a short location": lambda s: s._replace(location=np.zeros(1)),
         "a small matrix": lambda s: s._replace(metric=np.eye(1)),
         "few coefficients": lambda s: s._replace(coefficients=np.zeros(0)),
-        "a polynomial of another size": lambda s: s._replace(quartic=np.zeros((3, 3))),
+        "many coefficients": lambda s: s._replace(coefficients=np.zeros(2)),
+        "few ends": lambda s: s._replace(ends=np.zeros((1, 2))),
+        "few features": lambda s: s._replace(bent_centers=np.zeros((1, 1))),
+        "a scale without its features": lambda s: s._replace(rates=np.zeros((1, 2))),
+        "short slopes": lambda s: s._replace(slopes=np.zeros((2, 1))),
         "whole numbers": lambda s: s._replace(precision=np.eye(2, dtype=int)),
-        "a list": lambda s: s._replace(shift=[0.0, 0.0]),
-        "a wall of another size": lambda s: WalledState(
-            s, WallState(np.eye(2), np.zeros(2), np.zeros(3), np.zeros((1, 2)), np.zeros((0, 2, 2)))
-        ),
-        "another class": lambda s: NO_TERMS,
+        "a list": lambda s: s._replace(location=[0.0, 0.0]),
+        "a wall of more dimensions": wall_of(dim=3),
+        "a wall of more planes": wall_of(planes=3),
+        "a wall of more curved parts": wall_of(curved=2),
+        "a wall of another class": lambda s: s._replace(wall=(0.0,)),
+        "another class": lambda s: NO_WALL,
     }.items(),
     ids=lambda item: item[0],
 )
-def test_a_surrogate_whose_indices_leave_its_arrays_is_refused(change):
+def test_a_surrogate_whose_arrays_do_not_fit_is_refused(change):
     """Compiled loops would read and write beyond the arrays."""
-    assert decoded(forged(terms_of([2, 1, 0, 0, 0])))[0].densities[0].dim == 2
+    for right in (lambda state: state, wall_of(), wall_of(curved=1)):
+        assert decoded(forged(right))[0].densities[0].dim == 2
     with pytest.raises(ValueError, match="cannot be read by kmc"):
         decoded(forged(change[1]))
 

@@ -11,13 +11,12 @@ from scipy import special, stats
 
 import kmc
 from kmc.run.results import to_arviz
-from kmc.surrogates.fit import FitOptions
 from kmc.targets.model import Model
 from tests.run.sweeps import trace
 
 LEGACY = int(version("arviz").split(".")[0]) < 1
 ALPHA = np.array([2.0, 3.0, 5.0])
-SMALL = kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=300, fit=FitOptions(n_basis=40, bandwidths=(1.2, 2.0)))
+SMALL = kmc.KernelHMC()
 
 
 def log_density(parameters, alpha):

@@ -14,7 +14,7 @@ def log_density(x):
     return -0.5 * x @ x
 
 
-def sample(budget=500, **options):
+def sample(budget=400, **options):
     options = {"draws": None, "max_evaluations": budget, "seed": 3, "progress": False} | options
     return kmc.sample(options.pop("model", log_density), dim=2, **options)
 

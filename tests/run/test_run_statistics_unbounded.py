@@ -7,10 +7,9 @@ import pytest
 
 import kmc
 from kmc.run.run_statistics import Ascent
-from kmc.surrogates.fit import FitOptions
 from tests.grids import slow_except
 
-SMALL = kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=200, fit=FitOptions(n_basis=30, bandwidths=(1.2, 2.0)))
+SMALL = kmc.KernelHMC()
 WRONG = r"^the log-density rises without bound along .*is its sign right\?"
 
 pytestmark = [

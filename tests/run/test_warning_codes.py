@@ -36,9 +36,8 @@ CASES = {
     "both-ends": {"ends": [AtBothEnds("phase", 0.0, 6.0, True)]},
     "stuck-chain": {"stay": 12.0},
     "loud-noise": {"facts": NOISY | {"noise_sd": 2.0}},
-    "rough-values": {"facts": FITTED | {"roughness_sd": 0.7}},
     "unused-history": {"facts": FITTED | {"n_history": 0}},
-    "no-surrogate": {"facts": {}},
+    "no-surrogate": {"facts": {"surrogate": "LiteKEF"}},
     "failed-fits": {"facts": TWICE_FAILED},
     "poor-surrogate": {"facts": FITTED | {"surrogate_loo_sd": 2.3}},
     "surrogate-disagrees": {"contradiction": "its means differ by 7.0 standard errors"},
@@ -47,7 +46,6 @@ CASES = {
     "funnel-neck": {"tail_acceptance": 0.26, "facts": CALM | {"surrogate_driver": 0}},
     "poor-tails": {"tail_acceptance": 0.08, "facts": CALM},
     "unvisited-mode": {"facts": FITTED | {"modes_left": [[1.0, 2.0, -3.0]]}},
-    "mode-weights": {"facts": FITTED | {"mode_masses": [0.5, 0.5], "mode_shares": [1.0, 0.0]}},
 }
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.surrogates.fit import FitOptions
 from kmc.targets.starts import near, wide_batches
 
-SMALL = kmc.KernelHMC(min_warmup_evaluations=300, fit=FitOptions(n_basis=40, bandwidths=(1.2, 2.0)))
+SMALL = kmc.KernelHMC()
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 

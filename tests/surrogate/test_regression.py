@@ -13,13 +13,13 @@ EXACT = Settings()
 LOW_RANK = Settings(exact=1, landmarks=10_000)  # all points are landmarks
 
 
-def coordinates_of(rng, dim):
+def coordinates_of(rng, dim, scales=()):
     whitening = np.eye(dim) + 0.3 * rng.standard_normal((dim, dim))
     metric = np.eye(dim) + 0.2 * rng.standard_normal((dim, dim))
-    return Coordinates(rng.standard_normal(dim), whitening, metric)
+    return Coordinates(rng.standard_normal(dim), whitening, metric, scales)
 
 
-def problem(seed=0, n=14, k=3, dim=2, outputs=None):
+def problem(seed=0, n=14, k=3, dim=2, outputs=None, scales=()):
     rng = np.random.default_rng(seed)
     shape = (n,) if outputs is None else (n, outputs)
     slopes = (k, dim) if outputs is None else (k, dim, outputs)
@@ -31,7 +31,7 @@ def problem(seed=0, n=14, k=3, dim=2, outputs=None):
         gradients=rng.standard_normal(slopes) if k else None,
         gradient_noise=0.2 * rng.random(k) if k else None,
     )
-    return observations, coordinates_of(rng, dim), rng.standard_normal((5, dim))
+    return observations, coordinates_of(rng, dim, scales), rng.standard_normal((5, dim))
 
 
 def literal(observations, coordinates):
@@ -43,11 +43,15 @@ def literal(observations, coordinates):
     return seen, K, np.append(np.ones(n), np.zeros(k * dim))
 
 
+SCALES = pytest.mark.parametrize("scales", [(), ((0, 0.8), (1, -1.0))], ids=["quartic", "scales"])
+
+
+@SCALES
 @pytest.mark.parametrize(
     ("settings", "k"), [(EXACT, 0), (EXACT, 3), (LOW_RANK, 0)], ids=["exact", "with gradients", "low rank"]
 )
-def test_values_gradients_and_deviations_are_those_of_the_literal_regression(settings, k):
-    observations, coordinates, x = problem(k=k)
+def test_values_gradients_and_deviations_are_those_of_the_literal_regression(settings, k, scales):
+    observations, coordinates, x = problem(k=k, scales=scales)
     fitted = condition(observations, coordinates, THETA, settings=settings)
     seen, K, ones = literal(observations, coordinates)
     there = oracle.functionals(x, x, coordinates)
@@ -72,9 +76,10 @@ def test_values_gradients_and_deviations_are_those_of_the_literal_regression(set
     np.testing.assert_allclose(found, covariance[: len(x), : len(x)], atol=2e-4)
 
 
+@SCALES
 @pytest.mark.parametrize("k", [0, 3])
-def test_the_likelihood_is_that_of_the_literal_regression(k):
-    observations, coordinates, _ = problem(k=k)
+def test_the_likelihood_is_that_of_the_literal_regression(k, scales):
+    observations, coordinates, _ = problem(k=k, scales=scales)
     _, K, ones = literal(observations, coordinates)
     expected = oracle.negative_log_likelihood(K, observations.targets(coordinates)[:, 0], ones)
     found = posterior_of(observations, coordinates, THETA, EXACT).negative_log_likelihood(THETA)[0]
@@ -86,9 +91,10 @@ def test_the_likelihood_is_that_of_the_literal_regression(k):
     [EXACT, LOW_RANK, Settings(exact=1, landmarks=6)],
     ids=["exact", "low rank", "few landmarks"],
 )
+@SCALES
 @pytest.mark.parametrize(("k", "outputs"), [(0, None), (3, None), (2, 3)])
-def test_the_gradient_of_the_likelihood_is_that_of_differences(settings, k, outputs):
-    observations, coordinates, _ = problem(k=k, outputs=outputs)
+def test_the_gradient_of_the_likelihood_is_that_of_differences(settings, k, outputs, scales):
+    observations, coordinates, _ = problem(k=k, outputs=outputs, scales=scales)
     posterior = posterior_of(observations, coordinates, THETA, settings)
     gradient = posterior.negative_log_likelihood(THETA)[1]
 
@@ -129,7 +135,7 @@ def test_what_few_landmarks_do_not_explain_is_noise_not_a_fit_at_any_price():
     rng = np.random.default_rng(4)
     points, theta = rng.standard_normal((400, 6)), Hyperparameters(-1.0, -6.0, 3.0, 1.2, np.log(1e-4))
     coordinates = Coordinates(np.zeros(6), np.eye(6), np.eye(6))
-    places = values_at(points, np.eye(6))
+    places = values_at(points, Coordinates(np.zeros(6), np.eye(6), np.eye(6)))
     values = np.linalg.cholesky(covariance(theta, places, places) + 1e-8 * np.eye(400)) @ rng.standard_normal(400)
     known, new = slice(0, 300), slice(300, 400)
     settings = Settings(exact=1, landmarks=40)

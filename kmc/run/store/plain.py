@@ -29,8 +29,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 PACKAGES = (
+    "kmc.kernel_hmc",
     "kmc.mcmc",
-    "kmc.surrogates",
+    "kmc.surrogate",
     "kmc.kernels",
     "kmc.bases",
     "kmc.forms",
@@ -44,7 +45,7 @@ PACKAGES = (
 )
 """Packages and modules whose classes may be part of a state: they only compute, without files or processes."""
 
-CONSTANTS = ("kmc.mcmc.tempering:COLD", "kmc.surrogates.transport:IDENTITY")
+CONSTANTS = ("kmc.surrogate.transport:IDENTITY",)
 """Objects that are compared by identity."""
 
 _BIT_GENERATORS: dict[str, Any] = {
@@ -198,7 +199,8 @@ class _Writer:
             raise NotPlain(f"{where} is an array of type {array.dtype}: expected numbers or strings")
         strides: Any = None
         order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        if not array.flags.forc and min(array.strides) >= 0:
+        usual = np.empty(array.shape, array.dtype, order).strides  # others also along axes of length one
+        if array.size and array.strides != usual and min(array.strides) >= 0:
             strides = list(array.strides)
         content = array.tobytes(order)
         about = [array.dtype.str, list(array.shape), order, strides, bool(array.flags.writeable)]

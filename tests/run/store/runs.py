@@ -13,24 +13,16 @@ SAMPLERS = {
     "langevin": kmc.AdaptiveLangevin(max_states=50),
     "delayed": kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()),
     "kameleon": kmc.Kameleon(max_states=50),
-    "kernel-hmc": kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3),
-    "vanishing": kmc.KernelHMC(
-        adaptation="vanishing",
-        min_warmup_evaluations=80,
-        n_temperatures=2,
-        post_freeze_burn_in=3,
-        first_refit=25,
-        refit_growth=1.6,
-    ),
+    "kernel-hmc": kmc.KernelHMC(),
     "nystrom": kmc.ScoreHMC(
         kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3),
         max_states=60,
-        warmup_sampler=kmc.KernelHMC(refit_growth=1.6, n_temperatures=2, max_archive=60),
+        warmup_sampler=kmc.KernelHMC(max_archive=60),
     ),
 }
 
 
-DRAWS = {"adaptive-metropolis": 120, "delayed": 250}
+DRAWS = {"adaptive-metropolis": 120, "delayed": 250, "kernel-hmc": 105}
 """Of samplers with a short warm-up or few evaluations, so that all of these runs make more than 250 evaluations."""
 
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.history import History
-from kmc.mcmc.tempering import COLD
 from kmc.run.prepare import prepare
 from kmc.run.store.plain import NotPlain, Plain, flatten, restore
-from kmc.surrogates import FitOptions
-from kmc.surrogates.surrogate import Surrogate
-from kmc.surrogates.transport import IDENTITY, Funnel
+from kmc.surrogate.process import Process
+from kmc.surrogate.transport import IDENTITY, Funnel
 from tests.grids import slow_except
 from tests.run.store.runs import SAMPLERS, log_density
 
@@ -31,7 +30,7 @@ ALL = SAMPLERS | {
         estimator,
         adaptation="vanishing",
         max_states=60,
-        warmup_sampler=kmc.KernelHMC(n_temperatures=2, max_archive=60),
+        warmup_sampler=kmc.KernelHMC(max_archive=60),
     )
     for name, estimator in ESTIMATORS.items()
 }
@@ -82,10 +81,10 @@ def layouts(state):
     return [(array.shape, array.strides, array.dtype, array.flags.writeable) for array in arrays if array.size]
 
 
-@pytest.mark.parametrize("name", slow_except(list(ALL), {"delayed", "vanishing", "nystrom", "chosen"}))
+@pytest.mark.parametrize("name", slow_except(list(ALL), {"delayed", "kernel-hmc", "nystrom", "chosen"}))
 def test_states_of_all_samplers(name):
     """Nothing in them is foreign; a restored state gives the same bytes, in the same memory layout."""
-    state = state_of(log_density, ALL[name], independent_runs=2 if name == "vanishing" else 1)
+    state = state_of(log_density, ALL[name], independent_runs=2 if name == "kernel-hmc" else 1)
     parts = flatten(state)
     assert parts.foreign == []
     restored = restore(parts)
@@ -93,15 +92,67 @@ def test_states_of_all_samplers(name):
     assert layouts(restored) == layouts(state) != []
 
 
-def test_a_state_with_a_funnel_and_noise():
-    """Transports, and other parts of a surrogate."""
-    options = kmc.KernelHMC(fit=FitOptions(n_basis=40), min_warmup_evaluations=400)
-    state = state_of(kmc.Model(funnel, dim=3, noisy=True), options, None, 1200)
-    (surrogate,) = {id(x): x for x in in_all(state).values() if isinstance(x, Surrogate)}.values()
+def phase(state):
+    if state.walkers is not None:
+        return "burn-in" if state.warming_up else "main"
+    if state.mixture is not None:
+        return "frozen"
+    return "learning" if state.evaluated[1].size > len(state.setup.initial) else "first points"
+
+
+def wedge(x):
+    return -x[0] - x[1] if x[1] > x[0] > 0 else -np.inf
+
+
+def slope(x):
+    return -x - 0.4 * x**3 * (np.arange(len(x)) == 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    {
+        "funnel": (funnel, {}),
+        "noise": (funnel, {"noisy": True}),
+        "wall": (wedge, {}),
+        "gradients": (log_density, {"gradients": slope}),
+    }.values(),
+    ids=["funnel", "noise", "wall", "gradients"],
+)
+def test_the_default_sampler_goes_on_from_each_phase(target, options):
+    """A state that is stored and restored before each sweep asks for the same points, bit for bit."""
+    x = np.random.default_rng(1).uniform(0.1, 1.0, (8, 3)).cumsum(axis=1)
+    setup = SamplerSetup(
+        dim=3,
+        chains=2,
+        initial=x,
+        initial_log_density=np.array(list(map(target, x))),
+        draws=20,
+        warmup=30,
+        max_evaluations=150,
+        seed=np.random.SeedSequence(3),
+        noisy=options.get("noisy", False),
+    )
+    whole = kmc.KernelHMC(gradients=options.get("gradients"))._start(setup)
+    restored, phases = restore(flatten(whole)), []
+    while phases.count("main") < 8:
+        phases.append(phase(whole))
+        parts = flatten(restored)
+        assert parts.foreign == list(filter(None, [options.get("gradients")]))
+        restored = restore(parts)
+        assert flatten(restored) == parts and layouts(restored) == layouts(whole)
+        points = whole.propose()
+        assert restored.propose().tobytes() == points.tobytes()
+        values = np.array(list(map(target, points)))
+        whole.advance(values), restored.advance(values)
+    assert list(dict.fromkeys(phases)) == ["first points", "learning", "frozen", "burn-in", "main"]
+
+
+def test_a_restored_surrogate_has_the_same_values():
+    state = state_of(funnel, kmc.KernelHMC(), 3, 300)
+    (surrogate,) = {id(x): x for x in in_all(state).values() if isinstance(x, Process)}.values()
     twin = restore(flatten(surrogate))
     x = np.random.default_rng(0).standard_normal((5, 3))
     assert twin.log_density(x).tobytes() == surrogate.log_density(x).tobytes()
-    assert flatten(state).foreign == []
 
 
 def test_options_of_all_samplers():
@@ -149,12 +200,12 @@ def test_values(value):
 
 def test_shared_objects_stay_shared_and_constants_are_the_same():
     rng, rows = np.random.default_rng(3), np.zeros(2)
-    loop = [rng, rows, {"rng": rng, "rows": rows}, COLD, IDENTITY]
+    loop = [rng, rows, {"rng": rng, "rows": rows}, IDENTITY]
     loop.append(loop)
-    one, two, named, cold, identity, itself = restored = restore(flatten(loop))
+    one, two, named, identity, itself = restored = restore(flatten(loop))
     assert itself is restored
     assert named["rng"] is one and named["rows"] is two
-    assert cold is COLD and identity is IDENTITY
+    assert identity is IDENTITY
 
 
 @pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
@@ -208,15 +259,15 @@ def test_a_field_that_is_missing():
         ["instance", "os:system", {}],
         ["instance", "subprocess:Popen", {"args": "ls"}],
         ["instance", "kmc.run.store.files:Lock", {}],
-        ["instance", "kmc.mcmc.kernel_hmc:KernelHMC", {"start": 1}],  # would hide a method
+        ["instance", "kmc.kernel_hmc.sampler:KernelHMC", {"start": 1}],  # would hide a method
         ["objects", [10**12], []],
         ["array", "<f4", [2], "C", [10**12], True, [0, 8]],
         ["array", "<f8", [10**12], "C", None, True, [0, 8]],
         ["seeds", ["dict", [["entropy", 1], ["spawn_key", ["tuple", []]], ["pool_size", 10**9]]]],
-        ["instance", "kmc.mcmc.kernel_hmc:replace", {}],
-        ["instance", "kmc.mcmc.kernel_hmc:np", {}],
-        ["instance", "kmc.mcmc.kernel_hmc:KernelHMC.start", {}],
-        ["instance", "kmc.mcmc.kernel_hmc:Process", {}],  # of another module
+        ["instance", "kmc.kernel_hmc.sampler:dataclass", {}],
+        ["instance", "kmc.kernel_hmc.sampler:np", {}],
+        ["instance", "kmc.kernel_hmc.sampler:KernelHMC.start", {}],
+        ["instance", "kmc.kernel_hmc.learning:Process", {}],  # of another module
         ["instance", "kmc.mcmc_evil:X", {}],
         ["constant", "os:environ"],
         ["_named", "os:system"],

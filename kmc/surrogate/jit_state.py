@@ -1,0 +1,310 @@
+"""The surrogate at one point, jitted: a leapfrog loop calls it thousands of times.
+
+Everything is in the coordinates z in which draws are white, so no method of a Python object is needed: the state is a
+NamedTuple of arrays, which does not recompile after a refit.
+
+No fastmath: with it, newly compiled code and code loaded from numba's cache rounded differently, so a seed gave
+different draws on the first run and on the second. Sums over centers go through BLAS, not through reassociated loops.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kmc.jitted import register, register_wall
+from kmc.kernels.exponentials import exponential
+from kmc.njit import njit
+from kmc.surrogate.covariance import LARGEST_LOG_SCALE
+from kmc.surrogate.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
+
+SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it has no effect
+
+
+class SurrogateJitState(NamedTuple):
+    """log s(z) = constant + slope·z - q(z)/2 + Σ_a coefficients_a k(z, z_a) + Σ_b w_b·∂k(z, z_b)/∂z_b.
+
+    q(z) = (z - location)ᵀ precision (z - location), and k(z, z_a) = (1 + r + r²/3) exp(-r) + both (1 + ψ·ψ_a/spread)^p
+    with r² = rate |u - u_a|² and u = metric z; the second sum comes from known gradients. ψ is u and p is 4, or there
+    are scales: then ψ has z, and e = exp(rates_i·z) and e z for each, and p is 2: see :mod:`kmc.surrogate.covariance`.
+
+    Inside loops the value is bounded, smoothly, by ``ceiling`` - ``fall`` (|z|² - reach²)+: it cannot rise where there
+    are no data, and falls outside the ball of the evaluations. A learned wall adds its term, see
+    :mod:`kmc.surrogate.wall_jit_state`.
+    """
+
+    constant: float
+    slope: np.ndarray  # (d,), along which q is flat
+    location: np.ndarray  # (d,)
+    precision: np.ndarray  # (d, d)
+    metric: np.ndarray  # (d, d)
+    rates: np.ndarray  # (k, d)
+    centers: np.ndarray  # (d, m), u_a: coordinate-major, so that the loops over centers are contiguous
+    bent_centers: np.ndarray  # (p, m), ψ_a
+    coefficients: np.ndarray  # (m,)
+    ends: np.ndarray  # (g, d), u_b
+    slopes: np.ndarray  # (g, d), the weights w along u
+    bent_ends: np.ndarray  # (g, p), ψ_b
+    bent_slopes: np.ndarray  # (g, p), the weights along ψ
+    rate: float
+    both: float
+    spread: float
+    ceiling: float
+    reach: float
+    fall: float
+    wall: WallState
+
+
+def check_jit_state(state: SurrogateJitState, dim: int) -> None:
+    """Raise a ValueError if loops over the arrays would leave them, which compiled code does not notice."""
+    m, g, k = state.coefficients.size, len(state.slopes), len(state.rates)
+    p = dim + k * (1 + dim)
+    shapes = {"slope": (dim,), "location": (dim,), "precision": (dim, dim), "metric": (dim, dim), "rates": (k, dim)}
+    shapes |= {"centers": (dim, m), "bent_centers": (p, m), "coefficients": (m,)}
+    check_arrays(state, {**shapes, "ends": (g, dim), "slopes": (g, dim), "bent_ends": (g, p), "bent_slopes": (g, p)})
+    if type(state.wall) is not WallState:
+        raise ValueError(f"a wall of type {type(state.wall).__name__}")
+    check_wall_state(state.wall, dim)
+
+
+@njit()
+def workspace(state):
+    """Scratch arrays for :func:`value_and_gradient` and for the wall."""
+    p, m = state.bent_centers.shape
+    return np.empty((4, state.location.size)), np.empty((2, m)), np.empty((2, p))
+
+
+@njit()
+def value_and_gradient(state, z, gradient, work):
+    """log s(z) without the wall; the gradient is written into ``gradient`` (d,)."""
+    d = z.size
+    vectors, sections, features = work
+    r, pr, u, g = vectors[0], vectors[1], vectors[2], vectors[3]
+    psi, along = features[0], features[1]
+    q = rise = 0.0
+    for i in range(d):
+        rise += state.slope[i] * z[i]
+        r[i] = z[i] - state.location[i]
+    _multiply(state.precision, r, pr)
+    for i in range(d):
+        q += r[i] * pr[i]
+    _multiply(state.metric, z, u)
+    _features(state, z, u, psi)
+    value = state.constant + rise - 0.5 * q + _radial(state, u, g, sections) + _bent(state, psi, along, sections)
+    if len(state.slopes):
+        value += _known_slopes(state, u, g, psi, along)
+    if not len(state.rates):
+        for i in range(d):
+            g[i] += along[i]
+    _multiply_transposed(state.metric, g, gradient)
+    if len(state.rates):
+        _pull_back(state, z, psi, along, gradient)
+    for i in range(d):
+        gradient[i] += state.slope[i] - pr[i]
+    return _bounded(state, z, value, gradient)
+
+
+@njit()
+def _features(state, z, u, psi):
+    """ψ at z, see there."""
+    d = z.size
+    if not len(state.rates):
+        for i in range(d):
+            psi[i] = u[i]
+        return
+    for i in range(d):
+        psi[i] = z[i]
+    at = d
+    for k in range(len(state.rates)):
+        log = 0.0
+        for i in range(d):
+            log += state.rates[k, i] * z[i]
+        scale = np.exp(min(max(log, -LARGEST_LOG_SCALE), LARGEST_LOG_SCALE))
+        psi[at] = scale
+        for i in range(d):
+            psi[at + 1 + i] = scale * z[i]
+        at += 1 + d
+
+
+@njit()
+def _pull_back(state, z, psi, along, gradient):
+    """Add the gradient along z of a function whose gradient along ψ is ``along``."""
+    d = z.size
+    for i in range(d):
+        gradient[i] += along[i]
+    at = d
+    for k in range(len(state.rates)):
+        scale, total, log = psi[at], along[at], 0.0
+        for i in range(d):
+            total += z[i] * along[at + 1 + i]
+            log += state.rates[k, i] * z[i]
+            gradient[i] += scale * along[at + 1 + i]
+        if abs(log) < LARGEST_LOG_SCALE:
+            for i in range(d):
+                gradient[i] += scale * total * state.rates[k, i]
+        at += 1 + d
+
+
+@njit()
+def _barrier(state, z, normal, work):
+    if not state.wall.bias.size:
+        return 0.0, False
+    return log_chance(state.wall, z, normal, work[0])
+
+
+@njit()
+def _multiply(matrix, x, out):
+    """out = matrix x for a square matrix.
+
+    Four rows at a time: each sum waits for its last addition, and four do so together.
+    """
+    d = x.size
+    whole = d - d % 4
+    for i in range(0, whole, 4):
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(d):
+            s0 += matrix[i, j] * x[j]
+            s1 += matrix[i + 1, j] * x[j]
+            s2 += matrix[i + 2, j] * x[j]
+            s3 += matrix[i + 3, j] * x[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+    for i in range(whole, d):
+        total = 0.0
+        for j in range(d):
+            total += matrix[i, j] * x[j]
+        out[i] = total
+
+
+@njit()
+def _multiply_transposed(matrix, x, out):
+    """out = matrixᵀ x for a square matrix; row by row, so that the inner loop is over contiguous numbers."""
+    out[:] = 0.0
+    for j in range(x.size):
+        row, factor = matrix[j], x[j]
+        for i in range(x.size):
+            out[i] += row[i] * factor
+
+
+register(SurrogateJitState, workspace, value_and_gradient)
+register_wall(SurrogateJitState, _barrier)
+
+
+@njit()
+def _radial(state, u, g, work):
+    """The sum of the Matérn kernels at u; its gradient in u is written into ``g``."""
+    d, m = state.centers.shape
+    argument, value = work[0], work[1]
+    argument[:] = 0.0
+    for j in range(d):
+        uj = u[j]
+        centers = state.centers[j]
+        for a in range(m):
+            argument[a] += (uj - centers[a]) ** 2
+    total = 0.0
+    slopes = 0.0
+    for a in range(m):
+        r = np.sqrt(state.rate * argument[a])
+        decay = state.coefficients[a] * exponential(-r)
+        total += (1.0 + r + r * r / 3.0) * decay
+        value[a] = (1.0 + r) * decay
+        slopes += value[a]
+    np.dot(state.centers, value, g)
+    for j in range(d):
+        g[j] = state.rate / 3.0 * (g[j] - u[j] * slopes)
+    return total
+
+
+@njit()
+def _bent(state, psi, along, work):
+    """The sum of the bent kernels at ψ; its gradient in ψ is written into ``along``."""
+    argument, value = work[0], work[1]
+    np.dot(psi, state.bent_centers, argument)
+    degree = 2.0 if len(state.rates) else 4.0
+    total = 0.0
+    for a in range(len(state.coefficients)):
+        base = 1.0 + argument[a] / state.spread
+        slope = state.both * state.coefficients[a] * base
+        if degree == 4.0:
+            slope *= base * base
+        total += slope * base
+        value[a] = degree * slope / state.spread
+    np.dot(state.bent_centers, value, along)
+    return total
+
+
+@njit()
+def _known_slopes(state, u, g, psi, along):
+    """The second sum; its gradients in u and ψ are added to ``g`` and ``along``."""
+    d = u.size
+    degree = 2.0 if len(state.rates) else 4.0
+    total = 0.0
+    for b in range(len(state.slopes)):
+        end, weight = state.ends[b], state.slopes[b]
+        square = along_r = 0.0
+        for j in range(d):
+            square += (u[j] - end[j]) ** 2
+            along_r += weight[j] * (u[j] - end[j])
+        r = np.sqrt(state.rate * square)
+        decay = exponential(-r)
+        f = state.rate / 3.0 * (1.0 + r) * decay  # f (u - u_b) is the kernel's gradient in u_b
+        inward = state.rate * state.rate / 3.0 * decay * along_r
+        total += f * along_r
+        for j in range(d):
+            g[j] += f * weight[j] - inward * (u[j] - end[j])
+
+        end, weight = state.bent_ends[b], state.bent_slopes[b]
+        product = rise = 0.0
+        for j in range(psi.size):
+            product += end[j] * psi[j]
+            rise += weight[j] * psi[j]
+        base = 1.0 + product / state.spread
+        second = degree * state.both / state.spread
+        if degree == 4.0:
+            second *= base * base
+        first = second * base
+        total += first * rise
+        second *= (degree - 1.0) / state.spread * rise
+        for j in range(psi.size):
+            along[j] += first * weight[j] + second * end[j]
+    return total
+
+
+@njit()
+def _bounded(state, z, value, gradient):
+    """-τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and its gradient in place."""
+    square = 0.0
+    for i in range(z.size):
+        square += z[i] * z[i]
+    outside = max(square - state.reach * state.reach, 0.0)
+    above = (value - state.ceiling + state.fall * outside) / SHARPNESS
+    if above < -30.0:
+        return value
+    share = 1.0 / (1.0 + np.exp(-above))  # weight of the bound in the gradient
+    slope = -2.0 * state.fall if outside > 0.0 else 0.0
+    for i in range(z.size):
+        gradient[i] = (1.0 - share) * gradient[i] + share * slope * z[i]
+    if above > 0.0:
+        return state.ceiling - state.fall * outside - SHARPNESS * np.log1p(np.exp(-above))
+    return value - SHARPNESS * np.log1p(np.exp(above))
+
+
+@njit()
+def values(state, points):
+    """log s at the rows of ``points`` (n, d), shape (n,)."""
+    work = workspace(state)
+    gradient = np.empty(points.shape[1])
+    out = np.empty(len(points))
+    for i in range(len(points)):
+        out[i] = value_and_gradient(state, points[i], gradient, work)
+    return out
+
+
+@njit()
+def gradients(state, points):
+    """∇ log s at the rows of ``points`` (n, d), shape (n, d)."""
+    work = workspace(state)
+    out = np.empty(points.shape)
+    for i in range(len(points)):
+        value_and_gradient(state, points[i], out[i], work)
+    return out

@@ -1,0 +1,94 @@
+"""The regression's mean as a log-density: values by depth, and no spurious mass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmc.surrogate.mean import Mean
+from kmc.surrogate.regression import Regression
+
+
+@dataclass(frozen=True)
+class DepthSettings:
+    """Which values count, by their depth below the highest one; all depths are in nats."""
+
+    base: float = 3.0
+    """Depth of values that count fully, in no dimension."""
+    slope: float = 1.5
+    """Its increase per dimension: log-densities of a normal's draws are d/2 below its mode on
+    average, and within 3 + 1.5 d with probability 0.998 or more.
+    """
+    noise: float = 0.1
+    """Noise of deeper values, as a share of their excess: the regression need not hold there.
+    Learning this share by marginal likelihood was tried, and was worse: there are more deep values
+    than others, and these decide.
+    """
+    limit: float = 4.0
+    """Multiples of that depth below which values say "deep", and nothing else."""
+
+
+@dataclass(frozen=True)
+class DensitySettings:
+    """How a posterior mean becomes a density with finite mass."""
+
+    curvature: float = -0.1
+    """Greatest curvature of the quadratic, in nats per squared standard deviation: a normal 2.2
+    times as wide as the draws. Flatter ones have mass where no evaluation is.
+    """
+    cap: tuple[float, float] = (2.0, 0.5)
+    """Nats above the highest value that the density cannot exceed, plus nats per dimension: the
+    mode of a normal is d/2 above its typical draws.
+    """
+
+
+DEPTH, DENSITY = DepthSettings(), DensitySettings()
+_RISING = 0.1  # part of the greatest curvature, upwards: such a quadratic rises
+_STEP = 3.0  # standard deviations of the draws, of differences for a curvature
+
+
+def deepest(dim: int, settings: DepthSettings = DEPTH) -> float:
+    """Return the depth below which values say "deep", and nothing else."""
+    return settings.limit * (settings.base + settings.slope * dim)
+
+
+def by_depth(values: np.ndarray, dim: int, settings: DepthSettings = DEPTH) -> tuple[np.ndarray, np.ndarray]:
+    """Return values (n,), those below the limit replaced by it, and their noise (n,).
+
+    The noise is zero for those that count fully.
+    """
+    highest = values.max()
+    full = settings.base + settings.slope * dim
+    depth = np.minimum(highest - values, deepest(dim, settings))
+    return highest - depth, settings.noise * np.maximum(depth - full, 0.0)
+
+
+def without_spurious_mass(regression: Regression, prior: float = 0.0, curvature: float = DENSITY.curvature) -> Mean:
+    """Return the posterior mean of y, with a quadratic that falls in all directions.
+
+    The regression is one of y + ``prior`` |z|² / 2. Where the quadratic would rise, or fall too slowly to bound the
+    mass, it is bent down, and the constant and the other kernels are solved again around it: they know nothing beyond
+    the data, so a quadratic that is known to be flat is left, as one between walls is.
+    """
+    mean = regression.mean
+    shift = 0.5 * prior * np.eye(len(mean.linear))
+    eigenvalues, vectors = np.linalg.eigh(mean.quadratic[:, :, 0] - shift)
+    flat = eigenvalues > curvature
+    doubt = _curvature_sds(regression, vectors[:, flat].T)
+    flat[flat] = (doubt > abs(curvature)) | (eigenvalues[flat] > _RISING * abs(curvature))
+    if flat.any():
+        bent = (vectors * np.where(flat, curvature, eigenvalues)) @ vectors.T
+        mean = regression.solved.around(mean.linear, (bent + shift)[:, :, None])
+    return mean._replace(quadratic=mean.quadratic - shift[:, :, None])
+
+
+def _curvature_sds(regression, directions):
+    """Return the standard deviations of half the curvature along directions (k, d) in z, (k,)."""
+    found = []
+    for direction in directions:
+        z = _STEP * np.stack([direction, -direction, 0.0 * direction])
+        covariance = regression.conditional(regression.coordinates.back(z)).covariances()
+        difference = np.array([0.5, 0.5, -1.0]) / _STEP**2
+        found.append(np.sqrt(max(difference @ covariance @ difference, 0.0)))
+    return np.array(found)

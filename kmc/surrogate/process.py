@@ -1,0 +1,396 @@
+"""A fit of the regression, as a density that chains can sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.surrogate.covariance import (
+    Coordinates,
+    Hyperparameters,
+    scaled_coordinates,
+    whitened_coordinates,
+)
+from kmc.surrogate.in_coordinates import InCoordinates
+from kmc.surrogate.jit_state import SurrogateJitState
+from kmc.surrogate.mass import DENSITY, DEPTH, by_depth, without_spurious_mass
+from kmc.surrogate.mean import Mean, bump_gradients, bump_values, mean_values
+from kmc.surrogate.quadratic import terms_of
+from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
+from kmc.surrogate.scales import START as SCALED
+from kmc.surrogate.scales import WORTH, best_change
+from kmc.surrogate.transport import IDENTITY, Identity, Transport, find_transport
+from kmc.surrogate.wall_jit_state import NO_WALL
+from kmc.surrogate.walls import Wall, learn_wall
+from kmc.surrogate.whitening import Whitening
+
+REACH = 1.5
+"""The density falls outside the ball of the points that are not deep, so many times as large."""
+
+SEARCHED = (250, 1000)
+"""Most points of a search for hyperparameters, half of them the highest and the others of all depths: without deep
+ones, the likelihood prefers functions that rise where there are no data. They are 1.2 times the coefficients of a
+quadratic, within these bounds: as long as a quadratic can have all values, the likelihood does not know it.
+"""
+
+COUNTED = 0.3
+"""Share of the coefficients of a quadratic: so many values, and d + 2 more, count fully at any temperature."""
+
+PRIOR = 0.5
+"""Curvature of the prior mean in nats per squared standard deviation of the draws: where nothing is known, the
+density falls like a normal 1.4 times as wide.
+"""
+
+_FLAT = 1e-3  # nats per squared standard deviation: such a curvature has no center
+_DIFFERENCE = 1e-5  # standard deviations: step of the differences of a transport
+_BETTER_THAN_CHANCE = 0.7  # factor on the loss of a wall that says nothing
+_WITHOUT = 10.0  # nats below the lowest value: points without density where no wall describes them
+
+
+@dataclass(frozen=True, eq=False)
+class Process(InCoordinates):
+    """A Gaussian process of the log-density, tempered as long as hardly any value counts.
+
+    The regression is one of (log-density of u - highest) / temperature, u the transported
+    coordinates; the state for jitted loops is that of log-density / temperature, bounded, in z.
+    """
+
+    transport: Transport  # from x to u
+    whitening: Whitening  # from u to z
+    jit_state: SurrogateJitState
+    regression: Regression
+    mean: Mean  # of the regression, without spurious mass
+    highest: float  # value of the density of u
+    temperature: float  # 1 as soon as enough values count
+    reach: float  # radius of the ball in z outside of which the density falls
+    wall: Wall | None
+    counting: np.ndarray  # (n,), which values count
+    observed: Observations | None  # by which hyperparameters were searched
+
+    def heights(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean at the rows of x (n, d), relative to the highest value and divided by the temperature."""
+        return mean_values(self.mean, self.regression.coordinates, self.transport(x))[:, 0]
+
+    def beyond(self, x: np.ndarray) -> np.ndarray:
+        """Return which rows of x (n, d) are outside the ball, (n,)."""
+        return np.linalg.norm(self.coordinates(x), axis=1) > self.reach
+
+    def unsure(self, x: np.ndarray) -> np.ndarray:
+        """Return the variances of whether there is a density at the rows of x (n, d), (n,)."""
+        if self.wall is None:
+            return np.zeros(len(x))
+        chance = np.exp(self.wall.regions.log_chance(self.wall.whitening(self.transport(x))))
+        return chance * (1.0 - chance)
+
+    def facts(self, draws: np.ndarray) -> dict[str, Any]:
+        """Return facts for the results' attributes; ``draws`` (n, d) are of the density."""
+        coordinates = self.regression.coordinates
+        u = self.transport(draws)
+        bumps = bump_values(self.mean, coordinates.map(u))
+        facts = {
+            "surrogate_trend_sd": self.temperature * float(np.std(bumps)),
+            "surrogate_metric_spread": float(np.linalg.cond(coordinates.metric) ** 2),
+            "surrogate_driver": self.transport.driver,
+        }
+        return facts if self.wall is None else facts | self.wall.facts(bent=bool(self.transport.size))
+
+
+class Seen(NamedTuple):
+    """What a fit is made of: all evaluations, and what is known of the density."""
+
+    points: np.ndarray  # (n, d)
+    values: np.ndarray  # (n,), -inf without density
+    draws: np.ndarray  # (k, d), of the last surrogate, or the first points
+    gradients: np.ndarray  # (n, d), rows of NaN where they are not known
+    noisy: bool = False  # whether the values have noise
+
+
+def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
+    """Fit in units of the standard deviations of the points."""
+    return _fit(seen, IDENTITY, scaled_coordinates(seen.points), STARTS, rng)
+
+
+def fit_to_draws(seen: Seen, rng: np.random.Generator, transport: Transport = IDENTITY) -> Process:
+    """Fit in coordinates in which the transported draws are white."""
+    return _fit(seen, transport, whitened_coordinates(transport(seen.draws)), STARTS, rng)
+
+
+def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
+    """Search for hyperparameters, coordinates and a metric, from the last fit's and from ``start``.
+
+    The quadratic's prior is isotropic, so that in coordinates far from white even a quadratic log-density looks bent:
+    coordinates are chosen by likelihood.
+    """
+    coordinates = learned_coordinates(last, seen)
+    starts = (last.regression.hyperparameters, start)
+    plain = replace(coordinates, metric=np.eye(len(coordinates.center)))
+    fits = [_fit(seen, last.transport, coordinates, starts, rng)]
+    counting = fits[0].counting  # likelihoods of other values cannot be compared
+    if not np.allclose(coordinates.metric, plain.metric):
+        fits.append(_fit(seen, last.transport, plain, starts, rng, counting=counting))
+    # Draws of a wrong fit are white in wrong coordinates; the better half of the points knows the shape, too.
+    order, dim = np.argsort(-seen.values, kind="stable"), seen.points.shape[1]
+    best = seen.points[order[: max(len(order) // 2, 2 * dim)]]
+    white = replace(whitened_coordinates(last.transport(best)), scales=coordinates.scales)
+    fits.append(_fit(seen, last.transport, white, starts, rng, counting=counting))
+    finite = np.isfinite(seen.values)
+    found = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
+    for transport in (found, IDENTITY) if found is not IDENTITY else (found,):
+        if transport is not last.transport:
+            white = whitened_coordinates(transport(seen.draws))
+            fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
+    best_fit = min(fits, key=_loss)
+    while True:
+        assert best_fit.observed is not None
+        changed = best_change(best_fit.observed, best_fit.regression.coordinates)
+        other = _fit(seen, best_fit.transport, changed, (*starts, SCALED), rng, counting=counting)
+        if not _loss(other) < _loss(best_fit) - WORTH:
+            return best_fit
+        best_fit = other
+
+
+def _loss(fit):
+    return fit.regression.negative_log_likelihood
+
+
+def fit_widely(seen: Seen, rng: np.random.Generator) -> Process:
+    """Fit at the temperature at which more values count than a quadratic has coefficients.
+
+    It is wrong in detail, but shows from afar where the density rises: the fit of :func:`fit_again`
+    knows only a few values on the flank of a needle. Its mean may rise without bound.
+    """
+    dim = seen.points.shape[1]
+    counted = terms_of(dim) + dim
+    best = seen.points[np.argsort(-seen.values, kind="stable")[:counted]]
+    starts = STARTS[::2]  # without detail, a nearly quadratic function or a bent one
+    first = _fit(seen, IDENTITY, whitened_coordinates(best), starts, rng, counted=counted)
+    scaled = scaled_coordinates(best)
+    fits = [first, _fit(seen, IDENTITY, scaled, starts, rng, counted=counted, counting=first.counting)]
+    return min(fits, key=_loss)
+
+
+def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Process:
+    """Fit with the last hyperparameters, in coordinates learned from the draws."""
+    coordinates, theta = learned_coordinates(last, seen), last.regression.hyperparameters
+    return _fit(seen, last.transport, coordinates, (theta,), rng, last)
+
+
+def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, counting=None) -> Process:
+    """Fit in given coordinates, at the temperature at which so many values count (see ``COUNTED``).
+
+    With a last fit its hyperparameters are kept.
+
+    Deeper values than a limit say "below it", and nothing else: they count, as this limit, where
+    the mean would be higher, or where ``counting`` (n,) says so. With ``counted``, spurious mass is left.
+    """
+    values = seen.values - transport.log_jacobian(seen.points)
+    u = transport(seen.points)
+    dim = u.shape[1]
+    finite = np.isfinite(values)
+    wall = learn_wall(u, values, transport(seen.draws), rng=rng)
+    rows = finite
+    if (wall is None and np.mean(finite) < 0.5) or (wall is not None and wall.loss > _BETTER_THAN_CHANCE * np.log(2.0)):
+        wall, rows = None, np.full(len(u), True)
+    u, values, finite = u[rows], values[rows], finite[rows]
+    highest = float(values[finite].max())
+    known = np.where(finite, values, values[finite].min() - _WITHOUT) - highest
+    gradients = seen.gradients[rows]
+    rows_each = 1.0 + dim * np.mean(np.isfinite(gradients).all(axis=1))  # of the regression, for a point
+    temperature = temperature_of(known, counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each), dim)
+    known = known / temperature
+    full = DEPTH.base + DEPTH.slope * dim
+    lowest = -DEPTH.limit * full
+    limited, noise = by_depth(known, dim)
+    limited = limited + 0.5 * PRIOR * np.sum(coordinates.map(u) ** 2, axis=1)
+
+    slopes = _slopes_along_u(gradients, transport, seen.points[rows]) / temperature
+    slopes = slopes + PRIOR * coordinates.map(u) @ coordinates.whitening.T
+    has_slopes = np.isfinite(slopes).all(axis=1)
+
+    def observed(rows) -> Observations:
+        some = np.arange(len(u))[rows]
+        given = some[has_slopes[some]]
+        given = given[np.argsort(-known[given], kind="stable")[: max(SETTINGS.exact - len(some), 0) // dim]]
+        if not len(given):
+            return Observations(u[rows], limited[rows], noise[rows])
+        return Observations(u[rows], limited[rows], noise[rows], u[given], slopes[given], noise[given])
+
+    counts = known > lowest
+    if counting is not None:
+        counts = counts | counting[rows]
+    theta, likelihood = starts[0], np.nan
+    if last is not None:
+        theta = _shifted(theta, np.log(last.temperature / temperature))
+    searched = None
+    searches = 0 if last is not None else 2 if counting is None else 1
+    while True:
+        if searches:
+            some = np.flatnonzero(counts)
+            some = some[_representative(known[some], dim, rows_each)]
+            searched = observed(some)
+            found = _searched(searched, coordinates, starts, seen.noisy)
+            theta, likelihood, searches = found.hyperparameters, found.negative_log_likelihood, searches - 1
+        regression = condition(observed(counts), coordinates, theta)
+        mean = without_spurious_mass(regression, PRIOR, DENSITY.curvature if counted is None else np.inf)
+        high = ~counts & (mean_values(mean, coordinates, u)[:, 0] > lowest)
+        if not high.any():
+            break
+        counts = counts | high
+    regression = replace(regression, negative_log_likelihood=likelihood)
+    ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
+    reach = REACH * float(np.linalg.norm(coordinates.map(_near(u, known)), axis=1).max())
+    whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
+    state = _jit_state(mean, highest / temperature, ceiling, reach)
+    if wall is not None:
+        state = state._replace(wall=wall.state(whitening))
+    counting = np.zeros(len(rows), bool)
+    counting[rows] = counts
+    return Process(
+        transport,
+        whitening,
+        state,
+        regression,
+        mean,
+        highest,
+        temperature,
+        reach,
+        wall,
+        counting,
+        searched,
+    )
+
+
+def _searched(observations, coordinates, starts, noisy):
+    """Return the regression with the best hyperparameters.
+
+    Noise that is known to be there is not sought from none, nor called bumps that are shorter than z's unit.
+    """
+    if not noisy:
+        return fit(observations, coordinates, starts)
+    starts = [start._replace(noise=max(start.noise, 0.0)) for start in starts]
+    lower = Hyperparameters(*SETTINGS.lower)._replace(length=0.0)
+    return fit(observations, coordinates, starts, settings=replace(SETTINGS, lower=lower))
+
+
+def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
+    """Return the temperature at which so many values count fully, at least 1: minus ``depths`` are
+    nats below the highest.
+
+    When all first values are thousands of nats deep, the posterior is a needle that no chain finds.
+    The tempered one is as wide as what is known, and the temperature falls as higher values are
+    found.
+    """
+    return max(1.0, float(np.sort(-depths)[:counted][-1]) / (DEPTH.base + DEPTH.slope * dim))
+
+
+def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
+    """Return coordinates of u in which draws are white, narrower where the quadratic is, and the bumps'
+    metric.
+
+    In the common eigenbasis of both, the larger precision counts: draws that are stuck are narrow,
+    and so is a quadratic that is known better than sampled. The metric stretches z where the bumps
+    have steep gradients.
+    """
+    draws = last.transport(seen.draws)
+    dim = draws.shape[1]
+    old = last.regression.coordinates
+    # Draws that are stuck are few, and say nothing about some directions: the last coordinates count as d more.
+    distinct = np.unique(draws, axis=0)
+    scatter = np.cov(draws.T).reshape(dim, dim) * len(distinct)
+    covariance = (scatter + dim * old.inverse.T @ old.inverse) / (len(distinct) + dim)
+    precision = -2.0 * old.whitening @ last.mean.quadratic[:, :, 0] @ old.whitening.T
+    root = np.linalg.cholesky(covariance)
+    ratios, vectors = np.linalg.eigh(root.T @ precision @ root)
+    root = root @ vectors / np.sqrt(np.clip(ratios, 1.0, 1e6))
+    whitening = np.linalg.inv(root).T
+
+    # Root mean squares of the bumps' slopes along z, relative to their geometric mean.
+    slopes = bump_gradients(last.mean, old, draws[::8])[:, :, 0] @ root
+    squares, vectors = np.linalg.eigh(slopes.T @ slopes / len(slopes))
+    metric = np.eye(dim)
+    if squares[-1] > 1e-8:
+        stretch = np.sqrt(np.maximum(squares, 1e-3 * squares[-1]))
+        stretch /= np.exp(np.log(stretch).mean())
+        metric = (vectors * np.clip(stretch, 0.1, 10.0)) @ vectors.T
+    return Coordinates(draws.mean(axis=0), whitening, metric, old.scales)
+
+
+def _slopes_along_u(gradients, transport, x):
+    """Return gradients along u of the density of u, from those along x (n, d) of that of x, rows of NaN included."""
+    found = np.full(gradients.shape, np.nan)
+    rows = np.flatnonzero(np.isfinite(gradients).all(axis=1))
+    if isinstance(transport, Identity) or not len(rows):
+        found[rows] = gradients[rows]
+        return found
+    x, dim = x[rows], x.shape[1]
+    step = _DIFFERENCE * x.std(axis=0)
+    jacobians, volumes = np.empty((len(x), dim, dim)), np.empty((len(x), dim))
+    for j in range(dim):
+        shift = step[j] * np.eye(dim)[j]
+        jacobians[:, :, j] = (transport(x + shift) - transport(x - shift)) / (2.0 * step[j])
+        volumes[:, j] = (transport.log_jacobian(x + shift) - transport.log_jacobian(x - shift)) / (2.0 * step[j])
+    along_x = gradients[rows] - volumes
+    found[rows] = np.linalg.solve(jacobians.transpose(0, 2, 1), along_x[:, :, None])[:, :, 0]
+    return found
+
+
+def _representative(values, dim, rows_each):
+    """Return the indices of at most ``SEARCHED`` values, see there, of which each has so many rows."""
+    order = np.argsort(-values, kind="stable")
+    searched = int(np.clip(1.2 * terms_of(dim), *SEARCHED) / rows_each)
+    half = searched // 2
+    if len(order) <= searched:
+        return order
+    others = np.linspace(half, len(order) - 1, searched - half).astype(int)
+    return order[np.append(np.arange(half), others)]
+
+
+def _jit_state(mean, highest, ceiling, reach):
+    """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value.
+
+    Beyond ``reach``, the bound falls as the prior mean does.
+    """
+    linear = mean.linear[:, 0]
+    precision = -2.0 * mean.quadratic[:, :, 0]
+    curvatures, axes = np.linalg.eigh(precision)
+    curved = np.abs(curvatures) > _FLAT
+    along = axes.T @ linear
+    location = axes[:, curved] @ (along[curved] / curvatures[curved])
+    places, m = mean.places, mean.places.values
+    u, features, slopes = places.u, places.features, mean.matern * mean.slopes[:, :, 0]
+    return SurrogateJitState(
+        constant=float(mean.constant[0] + 0.5 * linear @ location + highest),
+        slope=axes[:, ~curved] @ along[~curved],
+        location=location,
+        precision=np.ascontiguousarray(precision),
+        metric=np.ascontiguousarray(places.metric.T),
+        rates=np.ascontiguousarray(places.rates),
+        centers=np.ascontiguousarray(u[:m].T),
+        bent_centers=np.ascontiguousarray(features[:m].T),
+        coefficients=mean.matern * mean.weights[:, 0],
+        ends=np.ascontiguousarray(u[m:]),
+        slopes=np.ascontiguousarray(slopes @ places.metric),
+        bent_ends=np.ascontiguousarray(features[m:]),
+        bent_slopes=np.ascontiguousarray(np.einsum("kpi,ki->kp", places.jacobians(), slopes)),
+        rate=5.0 / mean.length**2,
+        both=mean.bent / mean.matern,
+        spread=places.spread,
+        ceiling=float(highest + ceiling),
+        reach=reach,
+        fall=0.5 * PRIOR,
+        wall=NO_WALL,
+    )
+
+
+def _shifted(theta, shift):
+    """Return hyperparameters in units of another temperature."""
+    return Hyperparameters(*(value if name == "length" else value + shift for name, value in theta._asdict().items()))
+
+
+def _near(u, known):
+    """Return the points that are not deep, or the best ones: what lies between them is known."""
+    dim = u.shape[1]
+    near = u[known > -2.0 * (DEPTH.base + DEPTH.slope * dim)]
+    return near if len(near) >= 2 * dim else u[np.argsort(-known, kind="stable")[: 2 * dim]]
