@@ -137,8 +137,8 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     fits.append(_fit(seen, last.transport, white, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
     found = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
-    for transport in (found, IDENTITY) if found is not IDENTITY else (found,):
-        if transport is not last.transport:
+    for transport in (found, IDENTITY) if found != IDENTITY else (found,):
+        if transport != last.transport:
             white = whitened_coordinates(transport(seen.draws))
             fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
     best_fit = min(fits, key=_loss)
