@@ -48,9 +48,14 @@ _RISING = 0.1  # part of the greatest curvature, upwards: such a quadratic rises
 _STEP = 3.0  # standard deviations of the draws, of differences for a curvature
 
 
+def full_depth(dim: int, settings: DepthSettings = DEPTH) -> float:
+    """Return the depth to which values count fully."""
+    return settings.base + settings.slope * dim
+
+
 def deepest(dim: int, settings: DepthSettings = DEPTH) -> float:
     """Return the depth below which values say "deep", and nothing else."""
-    return settings.limit * (settings.base + settings.slope * dim)
+    return settings.limit * full_depth(dim, settings)
 
 
 def by_depth(values: np.ndarray, dim: int, settings: DepthSettings = DEPTH) -> tuple[np.ndarray, np.ndarray]:
@@ -59,13 +64,12 @@ def by_depth(values: np.ndarray, dim: int, settings: DepthSettings = DEPTH) -> t
     The noise is zero for those that count fully.
     """
     highest = values.max()
-    full = settings.base + settings.slope * dim
     depth = np.minimum(highest - values, deepest(dim, settings))
-    return highest - depth, settings.noise * np.maximum(depth - full, 0.0)
+    return highest - depth, settings.noise * np.maximum(depth - full_depth(dim, settings), 0.0)
 
 
 def without_spurious_mass(regression: Regression, prior: float = 0.0, curvature: float = DENSITY.curvature) -> Mean:
-    """Return the posterior mean of y, with a quadratic that falls in all directions.
+    """Return the posterior mean of y, with a quadratic that rises in no direction.
 
     The regression is one of y + ``prior`` |z|² / 2. Where the quadratic would rise, or fall too slowly to bound the
     mass, it is bent down, and the constant and the other kernels are solved again around it: they know nothing beyond

@@ -218,6 +218,7 @@ class Pairs(NamedTuple):
 
     @classmethod
     def of(cls, a: Places, b: Places) -> Pairs:
+        """Return the covariances and distances of two places."""
         return cls(a, b, bent_covariance(a, b), distances_between(a, b))
 
     def sections(self, theta: Hyperparameters) -> Sections:

@@ -15,7 +15,7 @@ from kmc.surrogate.covariance import (
 )
 from kmc.surrogate.in_coordinates import InCoordinates
 from kmc.surrogate.jit_state import SurrogateJitState
-from kmc.surrogate.mass import DENSITY, DEPTH, by_depth, without_spurious_mass
+from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, bump_values, mean_values
 from kmc.surrogate.quadratic import terms_of
 from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
@@ -200,8 +200,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     rows_each = 1.0 + dim * np.mean(np.isfinite(gradients).all(axis=1))  # of the regression, for a point
     temperature = temperature_of(known, counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each), dim)
     known = known / temperature
-    full = DEPTH.base + DEPTH.slope * dim
-    lowest = -DEPTH.limit * full
+    lowest = -deepest(dim)
     limited, noise = by_depth(known, dim)
     limited = limited + 0.5 * PRIOR * np.sum(coordinates.map(u) ** 2, axis=1)
 
@@ -282,7 +281,7 @@ def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
     The tempered one is as wide as what is known, and the temperature falls as higher values are
     found.
     """
-    return max(1.0, float(np.sort(-depths)[:counted][-1]) / (DEPTH.base + DEPTH.slope * dim))
+    return max(1.0, float(np.sort(-depths)[:counted][-1]) / full_depth(dim))
 
 
 def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
@@ -392,5 +391,5 @@ def _shifted(theta, shift):
 def _near(u, known):
     """Return the points that are not deep, or the best ones: what lies between them is known."""
     dim = u.shape[1]
-    near = u[known > -2.0 * (DEPTH.base + DEPTH.slope * dim)]
+    near = u[known > -2.0 * full_depth(dim)]
     return near if len(near) >= 2 * dim else u[np.argsort(-known, kind="stable")[: 2 * dim]]

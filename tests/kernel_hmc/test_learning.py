@@ -328,3 +328,25 @@ def test_no_point_is_evaluated_twice_where_chains_are_stuck():
     while len(learning.values) < 150:
         learning.tell(rows(target)(learning.propose(150)))
     assert len(np.unique(np.round(learning.points / sd, 6), axis=0)) == len(learning.points)
+
+
+def test_learning_goes_on_while_draws_are_deep_below_the_prediction_or_another_mode_is_found():
+    target = Gaussian(2)
+    first = np.random.default_rng(17).standard_normal((30, 2))
+
+    def passes(wrong, elsewhere=None):
+        learning = learned(target, first, 60, 18)
+        points = learning.sample(5, np.random.default_rng(19))[:12]
+        values = rows(target)(points)
+        values[:wrong] -= 20.0
+        drawn = len(points)
+        if elsewhere is not None:
+            points, values = np.vstack([points, [[30.0, 30.0]]]), np.append(values, elsewhere)
+        passed = learning.passes(points, values, 900, drawn=drawn)
+        np.testing.assert_array_equal(learning.right, np.arange(drawn) >= wrong)
+        return passed
+
+    assert passes(0)
+    assert not passes(1)
+    assert passes(0, elsewhere=-450.0)
+    assert not passes(0, elsewhere=0.0)

@@ -291,3 +291,27 @@ def test_a_run_with_gradients_is_resumed(tmp_path):
     resumed = kmc.sample(lambda x: -0.5 * x @ x, store=path, resume=True, **options)
     np.testing.assert_array_equal(resumed["posterior"]["x"], expected["posterior"]["x"])
     assert resumed.attrs["n_gradients"] == expected.attrs["n_gradients"]
+
+
+def test_chains_start_at_draws_that_were_as_predicted():
+    """The others may be where the surrogate has mass and the density has none: a chain could be stuck there."""
+    start = np.random.default_rng(20).standard_normal((8, 2))
+    setup = SamplerSetup(
+        dim=2,
+        chains=4,
+        initial=start,
+        initial_log_density=-0.5 * np.sum(start**2, axis=1),
+        draws=None,
+        warmup=10,
+        max_evaluations=None,
+        seed=np.random.SeedSequence(21),
+    )
+    state = KernelHMC().start(setup)
+    while state.walkers is None:
+        points = state.propose()
+        values = -0.5 * np.sum(points**2, axis=1)
+        if state.mixture is not None:  # the tests of the frozen surrogate
+            deep = points[:8]
+            values[:8] -= 1e3
+        state.advance(values)
+    assert not any(np.any(np.all(deep == x, axis=1)) for x in state.walkers.x)
