@@ -13,7 +13,7 @@ from kmc.readout.expectations import _quantiles
 from kmc.surrogate.whitening import Whitening
 from tests.readout.curved import MODEL, TRUTH, log_density
 
-FEW = {"max_surrogate_draws": 8_000}
+FEW = {"max_surrogate_draws": 30_000}
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_few_draws_give_plain_averages():
 def test_errors_of_less_than_a_hundred_draws_are_rough():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kmc.KmcWarning)
-        idata = kmc.sample(log_density, dim=2, draws=None, max_evaluations=200, seed=1, progress=False)
+        idata = kmc.sample(log_density, dim=2, draws=None, max_evaluations=145, seed=1, progress=False)
     n_draws = 4 * idata["posterior"].sizes["draw"]
     assert 40 <= n_draws < 100
     with pytest.warns(kmc.KmcWarning, match="independent ones in the worst parameter: the stated errors are rough"):
