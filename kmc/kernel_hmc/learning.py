@@ -219,18 +219,19 @@ class Learning:
         self._doubt = float(np.sqrt(np.mean(np.minimum(doubts, MOST) ** 2)))
 
     def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2) -> np.ndarray:
-        """Return draws (m, d) of the process at power 1, after as many blocks of moves that are dropped."""
+        """Return draws (m, d) of the process at power 1, after half as many blocks of moves that are dropped."""
         assert self._chains is not None
+        dropped = blocks // 2
         positions, _ = sample(
             self.process,
             self._chains,
             rng,
-            blocks=2 * blocks,
+            blocks=dropped + blocks,
             moves=moves,
             ratio=self._ratio,
             modes=self.modes,
         )
-        return positions[blocks:, self._chains.powers == 1.0].reshape(-1, self.points.shape[1])
+        return positions[dropped:, self._chains.powers == 1.0].reshape(-1, self.points.shape[1])
 
     def passes(self, points: np.ndarray, values: np.ndarray, left: int, *, drawn: int) -> bool:
         """Keep the values (k,) at points (k, d), and return whether learning should end, with so many evaluations left.

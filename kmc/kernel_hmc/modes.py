@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from kmc.surrogate.mean import mean_gradients, mean_values
+from kmc.surrogate.jit_state import gradients, values
 from kmc.surrogate.process import Process
 
 MOST = 8
@@ -71,12 +71,10 @@ def find_modes(process: Process, points: np.ndarray) -> Modes | None:
 
 def maximum(process: Process, start: np.ndarray, corners: np.ndarray) -> np.ndarray:
     """Return a maximum of the mean in z, from a start (d,), between two corners (2, d)."""
-    coordinates = process.regression.coordinates
 
     def depth(z):
-        u = coordinates.back(z[None, :])
-        gradient = coordinates.inverse @ mean_gradients(process.mean, coordinates, u)[0, :, 0]
-        return -float(mean_values(process.mean, coordinates, u)[0, 0]), -gradient
+        rows = z[None, :]
+        return -values(process.jit_state, rows)[0], -gradients(process.jit_state, rows)[0]
 
     bounds = list(zip(corners.min(axis=0), corners.max(axis=0), strict=True))
     start = np.clip(start, corners.min(axis=0), corners.max(axis=0))
@@ -102,13 +100,12 @@ def _separate(process, one, other):
 
 def _root(process, top):
     """Return the root, in x, of the inverse curvature at a maximum in z."""
-    dim, coordinates = len(top), process.regression.coordinates
+    dim = len(top)
     steps = _STEP * np.vstack([np.eye(dim), -np.eye(dim)])
-    u = coordinates.back(top + steps)
-    slopes = mean_gradients(process.mean, coordinates, u)[:, :, 0] @ coordinates.inverse.T
+    slopes = gradients(process.jit_state, top + steps)
     curvature = -(slopes[:dim] - slopes[dim:]) / (2.0 * _STEP)
-    values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
-    root = vectors / np.sqrt(np.maximum(values, _FLATTEST))
+    curvatures, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
+    root = vectors / np.sqrt(np.maximum(curvatures, _FLATTEST))
     x = process.back(top + steps)
     jacobian = (x[:dim] - x[dim:]).T / (2.0 * _STEP)
     return np.linalg.qr((jacobian @ root).T)[1].T

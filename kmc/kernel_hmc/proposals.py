@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.base import MOVES
-from kmc.mcmc.inner_chains import inner_chains
+from kmc.mcmc.inner_chains import InnerChainsResult, inner_chains
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogate.density import Component
@@ -31,32 +32,48 @@ class ProposalMixture(NamedTuple):
 
     def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
         """A proposal from x (d,); the kind of move does not depend on x."""
-        if rng.random() < self.archive_probability:
-            return archive_move(rng, x, self.archive)
-        power, move, length = 1.0, SURROGATE, 1
-        if rng.random() < self.tempered_probability:
-            power, move = float(rng.uniform(flattest(len(x)), 1.0)), TEMPERED
-        if not rng.random() < self.single_move_probability:
-            length = int(rng.integers(self.shortest_chain, self.longest_chain + 1))
-        surrogate, step_size = self.surrogate, self.inner.step_size
-        ends = inner_chains(
-            surrogate.jit_state,
-            surrogate.coordinates(x[None]),
-            [length],
-            powers=np.array([power]),
-            rngs=[rng],
-            options=self.inner,
-            archive=self.archive_z,
-        )
-        position, log_ratio, n_steps, energy, diverging, moved, *_ = (column[0] for column in ends)
-        if not moved:
-            return Proposal(x, 0.0, move, moved=False, n_steps=int(n_steps), step_size=step_size)
-        end = surrogate.back(position[None])[0]
+        return self.propose_each([rng], [x])[0]
+
+    def propose_each(self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]) -> list[Proposal]:
+        """A proposal from each position, as if they were made one by one."""
+        found: list[Proposal | None] = []
+        lengths, powers = [], []
+        for rng, x in zip(rngs, positions, strict=True):
+            if rng.random() < self.archive_probability:
+                found.append(archive_move(rng, x, self.archive))
+                continue
+            found.append(None)
+            powers.append(
+                float(rng.uniform(flattest(len(x)), 1.0)) if rng.random() < self.tempered_probability else 1.0
+            )
+            single = rng.random() < self.single_move_probability
+            lengths.append(1 if single else int(rng.integers(self.shortest_chain, self.longest_chain + 1)))
+        rows = [i for i, proposal in enumerate(found) if proposal is None]
+        if rows:
+            ends = inner_chains(
+                self.surrogate.jit_state,
+                # One by one, as BLAS may round the rows of a matrix differently from one row.
+                np.vstack([self.surrogate.coordinates(positions[i][None]) for i in rows]),
+                lengths,
+                powers=np.array(powers),
+                rngs=[rngs[i] for i in rows],
+                options=self.inner,
+                archive=self.archive_z,
+            )
+            for i, power, *end in zip(rows, powers, *ends, strict=True):
+                found[i] = self._ended(positions[i], power, InnerChainsResult(*end))
+        return [proposal for proposal in found if proposal is not None]
+
+    def _ended(self, x, power, end):
+        move, n_steps, step_size = SURROGATE if power == 1.0 else TEMPERED, int(end.n_steps), self.inner.step_size
+        if not end.moved:
+            return Proposal(x, 0.0, move, moved=False, n_steps=n_steps, step_size=step_size)
+        y = self.surrogate.back(end.position[None])[0]
         # The inner chain leaves a density of the transported coordinates invariant: as a density of x, it has their
         # Jacobian as a factor.
-        now, then = surrogate.transport.log_jacobian(np.stack([x, end]))
-        log_ratio = float(log_ratio + now - then)
-        return Proposal(end, log_ratio, move, True, int(n_steps), step_size, float(energy), bool(diverging))
+        now, then = self.surrogate.transport.log_jacobian(np.stack([x, y]))
+        log_ratio = float(end.log_ratio + now - then)
+        return Proposal(y, log_ratio, move, True, n_steps, step_size, float(end.energy), bool(end.diverging))
 
 
 def flattest(dim: int) -> float:

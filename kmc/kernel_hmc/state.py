@@ -28,7 +28,7 @@ from kmc.surrogate.mass import deepest
 
 _JUMP = MOVES.index("mode-jump")
 _UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
-_ARCHIVED, _REACHING = 40, 15  # blocks of the chains at power 1, short and long: for trials, and for the archive
+_ARCHIVED, _REACHING = 40, 10  # blocks of the chains at power 1, short and long: for trials, and for the archive
 _EXCHANGED = 0.01, 2  # part of the evaluations, and least: points with exchanged coordinates, perhaps another mode
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
 _TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
@@ -96,7 +96,7 @@ class KernelHMCState:
         """Return the points whose log-density is needed: to learn, to start, or the chains' proposals."""
         if self.walkers is None:
             return self._asked
-        self._proposals = [self._proposal(rng, x) for rng, x in zip(self.walkers.rngs, self.walkers.x, strict=True)]
+        self._proposals = self._proposals_from(self.walkers.rngs, self.walkers.x)
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step | None:
@@ -289,18 +289,30 @@ class KernelHMCState:
     # The main phase
 
     def _proposal(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
+        return self._proposals_from([rng], [x])[0]
+
+    def _proposals_from(self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]) -> list[Proposal]:
+        """Return proposals as if they were made one by one: inner chains run side by side."""
+        assert self.mixture is not None
+        found = [self._without_surrogate(rng, x) for rng, x in zip(rngs, positions, strict=True)]
+        rest = [i for i, proposal in enumerate(found) if proposal is None]
+        made = iter(self.mixture.propose_each([rngs[i] for i in rest], [positions[i] for i in rest]))
+        return [next(made) if proposal is None else proposal for proposal in found]
+
+    def _without_surrogate(self, rng, x):
+        """Return the proposal of a user's move or between modes; None if it is not their turn."""
         assert self.mixture is not None
         if self.options.moves:
             proposal = propose_one_of(self.options.moves, rng, x, archive=self.mixture.archive)
             if proposal is not None:
                 return proposal
         modes = self._learning.modes if self._learning is not None else None
-        if modes is not None and rng.random() < self.options.mode_jump_probability:
-            position, log_ratio = modes.jump(rng, x[None, :])
-            if not np.isfinite(log_ratio[0]):
-                return Proposal(x, 0.0, _JUMP, moved=False)
-            return Proposal(position[0], float(log_ratio[0]), _JUMP)
-        return self.mixture.propose(rng, x)
+        if modes is None or not rng.random() < self.options.mode_jump_probability:
+            return None
+        position, log_ratio = modes.jump(rng, x[None, :])
+        if not np.isfinite(log_ratio[0]):
+            return Proposal(x, 0.0, _JUMP, moved=False)
+        return Proposal(position[0], float(log_ratio[0]), _JUMP)
 
     def _finish_sweep(self, stats):
         assert self.walkers is not None

@@ -52,8 +52,8 @@ class Settings:
     """Outputs up to which the regression is exact: a Cholesky factorization takes 0.1 s there."""
     landmarks: int = 400
     """Points that span the Matérn kernel beyond it; the time of a fit grows with their square."""
-    iterations: int = 40
-    """Steps of L-BFGS from each start: five coordinates need 15 to 30."""
+    tolerance: float = 1e-5
+    """Change of the log-likelihood, relative to it, at which L-BFGS ends: less than 0.01 nats, as a rule."""
     lower: tuple[float, ...] = (-1.0, -12.0, -6.0, -2.5, -9.2)
     """Least log a (nats), c (nats), b (nats), l (standard deviations) and s (nats). An amplitude of the
     quadratic below 0.4 nats would let noise explain everything; s = 1e-4 nats is far below what
@@ -223,7 +223,7 @@ def fit(
             jac=True,
             method="L-BFGS-B",
             bounds=list(zip(settings.lower, settings.upper)),
-            options={"maxiter": settings.iterations},
+            options={"ftol": settings.tolerance},
         )
         found.append(result)
     best = min(found, key=lambda result: result.fun)
