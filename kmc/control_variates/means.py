@@ -14,6 +14,7 @@ from kmc.control_variates.domain import EVERYWHERE, Domain, Nearby, Region, chec
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.stein import SteinControls
 from kmc.mcmc.inner_chains import inner_chains
+from kmc.mcmc.local_mixture import local_mixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tuning import Trials, choose_step_size
 from kmc.surrogate.density import Component
@@ -22,7 +23,7 @@ from kmc.surrogate.quadratic import terms_of
 _ANNEALED, _MOST_ANNEALED = 4096, 8192  # particles; more of them in many dimensions, for control variates
 _PER_TERM = 14  # particles for each term of a quadratic
 CHAINS = 32
-_MOVES = 10  # between draws: two trajectories and eight jumps, which are cheap
+_MOVES = 5  # between draws: about one trajectory, and four draws from a mixture
 _BURN_IN = 50  # draws
 _FOR_CONTROLS = 32  # draws that only choose the control variates
 _FOR_REGION = 250  # draws that only say how much mass is outside a region
@@ -205,10 +206,9 @@ class SurrogateChains:
         z = component.coordinates(states)
         if nearby is not None:
             z = z[nearby.contains(z)]
-        self._archive = np.unique(z, axis=0)
-        self._archive = rng.permutation(self._archive)[:_ARCHIVE]
+        self._mixture = local_mixture(rng.permutation(np.unique(z, axis=0))[:_ARCHIVE])
         self._z = z[rng.integers(len(z), size=CHAINS)]
-        step_size = choose_step_size(Trials(component.jit_state, self._z, self._archive), _OPTIONS, rng)
+        step_size = choose_step_size(Trials(component.jit_state, self._z, self._mixture), _OPTIONS, rng)
         self.options = _OPTIONS._replace(step_size=step_size)
         self._rngs = rng.spawn(CHAINS)
         self.draws(_BURN_IN)
@@ -247,7 +247,7 @@ class SurrogateChains:
                 powers=powers,
                 rngs=self._rngs,
                 options=self.options,
-                archive=self._archive,
+                mixture=self._mixture,
             )
             out[:, t] = z = found.position
         return out

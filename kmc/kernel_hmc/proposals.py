@@ -10,6 +10,7 @@ import numpy as np
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.inner_chains import InnerChainsResult, inner_chains
+from kmc.mcmc.local_mixture import LocalMixture
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogate.density import Component
@@ -22,7 +23,7 @@ class ProposalMixture(NamedTuple):
 
     surrogate: Component
     archive: np.ndarray  # (n, d)
-    archive_z: np.ndarray  # the same in the surrogate's coordinates, for jumps inside inner chains
+    mixture: LocalMixture  # around the same, in the surrogate's coordinates, for inner chains
     archive_probability: float  # probability of an archive move
     inner: InnerChainOptions
     shortest_chain: int  # lengths are uniform on shortest..longest
@@ -58,7 +59,7 @@ class ProposalMixture(NamedTuple):
                 powers=np.array(powers),
                 rngs=[rngs[i] for i in rows],
                 options=self.inner,
-                archive=self.archive_z,
+                mixture=self.mixture,
             )
             for i, power, *end in zip(rows, powers, *ends, strict=True):
                 found[i] = self._ended(positions[i], power, InnerChainsResult(*end))

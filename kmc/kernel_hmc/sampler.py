@@ -41,10 +41,11 @@ class KernelHMC(Startable):
     mode_jump_probability : float
         Probability of a jump between modes, if the surrogate has several.
     jump_probability, small_step_probability, trajectory_length : float
-        For the moves of an inner chain: probability of an archive jump; probability that a trajectory has smaller
-        steps; the longest integration time, in coordinates in which draws are white.
+        For the moves of an inner chain: probability of a draw from Gaussians around the archive, instead of a
+        trajectory; probability that a trajectory has smaller steps; its longest integration time, in coordinates in
+        which draws are white.
     max_archive : int
-        Draws of the surrogate kept for the archive moves.
+        Draws of the surrogate kept for these moves and for those that do not use the surrogate.
     moves : sequence of (move, probability)
         Further moves of the main phase, each with the probability of a proposal being its own; the other proposals are
         the sampler's. See :class:`kmc.moves.Move` for writing one, and :func:`kmc.testing.check_move` for testing it.
@@ -96,7 +97,7 @@ class KernelHMC(Startable):
     tempered_probability: float = 0.05
     single_move_probability: float = 0.05
     mode_jump_probability: float = 0.05
-    jump_probability: float = 0.15
+    jump_probability: float = 0.5
     small_step_probability: float = 0.4
     trajectory_length: float = 2.5
     max_archive: int = 1000

@@ -18,6 +18,7 @@ from kmc.kernel_hmc.proposals import ProposalMixture, distinct
 from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
+from kmc.mcmc.local_mixture import local_mixture
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import Move, propose_one_of
 from kmc.mcmc.surrogate_transition import InnerChainOptions
@@ -96,7 +97,7 @@ class KernelHMCState:
         """Return the points whose log-density is needed: to learn, to start, or the chains' proposals."""
         if self.walkers is None:
             return self._asked
-        self._proposals = self._proposals_from(self.walkers.rngs, self.walkers.x)
+        self._proposals = self._proposals_from(self.walkers.rngs, list(self.walkers.x))
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step | None:
@@ -212,7 +213,7 @@ class KernelHMCState:
         surrogate = learning.process
         archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
         z = surrogate.coordinates(archive)
-        trials = Trials(surrogate.jit_state, z[:_TRIALS], z)
+        trials = Trials(surrogate.jit_state, z[:_TRIALS], local_mixture(z))
         inner = inner._replace(step_size=choose_step_size(trials, inner, rng))
         # Trials see correlations above 0.1, which would cost every fifth effective draw.
         longest = 2 * choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
@@ -223,7 +224,7 @@ class KernelHMCState:
         self.mixture = ProposalMixture(
             surrogate=Component.of(surrogate),
             archive=archive,
-            archive_z=z,
+            mixture=local_mixture(z),
             archive_probability=options.archive_probability,
             inner=inner,
             shortest_chain=longest // 2,
@@ -239,7 +240,7 @@ class KernelHMCState:
             return
         # Proposals are draws of the surrogate itself, not held back where it is in doubt, as those of learning are.
         starts = z[rng.choice(len(archive), count, replace=False)]
-        ends = ends_of(trials._replace(archive=z), starts, longest, options=inner, rng=rng)
+        ends = ends_of(trials._replace(mixture=self.mixture.mixture), starts, longest, options=inner, rng=rng)
         self._starts = surrogate.back(ends)
         self._asked = np.vstack([self._starts, self._exchanges(most - count)])
 

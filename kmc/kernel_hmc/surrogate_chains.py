@@ -14,6 +14,7 @@ import numpy as np
 
 from kmc.kernel_hmc.modes import Modes
 from kmc.mcmc.inner_chains import inner_chains
+from kmc.mcmc.local_mixture import local_mixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tuning import Trials, choose_step_size
 from kmc.surrogate.process import Process
@@ -30,14 +31,16 @@ class Chains:
 
     positions: np.ndarray  # (k, d), in x
     powers: np.ndarray  # (k,)
-    archive: np.ndarray  # (n, d), in x: differences of its points are jumps
+    archive: np.ndarray  # (n, d), in x: the mixture is around its points
     options: InnerChainOptions
     lost: float = 0.0  # share of the last blocks at power 1 that ended where the density is not known
 
 
 def tuned(process: Process, chains: Chains, rng: np.random.Generator) -> Chains:
     """Return the chains with a step size that suits the process."""
-    trials = Trials(process.jit_state, process.coordinates(chains.positions), process.coordinates(chains.archive))
+    trials = Trials(
+        process.jit_state, process.coordinates(chains.positions), local_mixture(process.coordinates(chains.archive))
+    )
     return replace(chains, options=chains.options._replace(step_size=choose_step_size(trials, chains.options, rng)))
 
 
@@ -58,12 +61,12 @@ def sample(
     """
     powers, z = chains.powers, process.coordinates(chains.positions)
     x = process.back(z * np.minimum(process.reach / np.linalg.norm(z, axis=1, keepdims=True), 1.0))
-    archive, rngs = process.coordinates(chains.archive), rng.spawn(len(x))
+    mixture, rngs = local_mixture(process.coordinates(chains.archive)), rng.spawn(len(x))
 
     def moved(x):
         start, lengths = process.coordinates(x), [moves] * len(x)
         found = inner_chains(
-            process.jit_state, start, lengths, powers=powers, rngs=rngs, options=chains.options, archive=archive
+            process.jit_state, start, lengths, powers=powers, rngs=rngs, options=chains.options, mixture=mixture
         )
         stuck = np.all(found.position == start, axis=1)
         return np.where(stuck[:, None], x, process.back(found.position))  # without rounding errors

@@ -18,6 +18,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from kmc.interrupts import uninterrupted
+from kmc.mcmc.local_mixture import LocalMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, copy_to, inner_chain
 from kmc.njit import njit
 from kmc.threads import in_threads
@@ -44,7 +45,7 @@ def inner_chains(
     powers: np.ndarray,
     rngs: Sequence[np.random.Generator],
     options: InnerChainOptions,
-    archive: np.ndarray,
+    mixture: LocalMixture,
 ) -> InnerChainsResult:
     """Run the inner chains from ``start`` (n, d), n > 0, of so many moves each, on s^powers (n,)."""
     n = len(start)
@@ -64,7 +65,7 @@ def inner_chains(
 
     def part(k: int, parts: int) -> None:
         rows = longest_first[k::parts].copy()
-        _some_inner_chains(state, powers, generators, start, n_moves, options, archive, rows, found)
+        _some_inner_chains(state, powers, generators, start, n_moves, options, mixture, rows, found)
 
     with uninterrupted():
         in_threads(part, n)
@@ -72,10 +73,10 @@ def inner_chains(
 
 
 @njit(nogil=True)
-def _some_inner_chains(state, powers, generators, start, lengths, options, archive, rows, found):
+def _some_inner_chains(state, powers, generators, start, lengths, options, mixture, rows, found):
     for i in rows:
         rng = generator(generators, i)
-        end = inner_chain(state, powers[i], rng, start[i], lengths[i], options, archive)
+        end = inner_chain(state, powers[i], rng, start[i], lengths[i], options, mixture)
         copy_to(found.position[i], end.position)
         found.log_ratio[i] = powers[i] * (end.start_value - end.value) + (end.start_wall - end.wall)
         found.n_steps[i] = end.n_steps

@@ -14,6 +14,7 @@ import numpy as np
 
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.mcmc.integrators import leapfrog
+from kmc.mcmc.local_mixture import draw_from, log_density_of
 from kmc.njit import njit
 
 DIVERGENCE = 1000.0  # largest spread of H along a path, in nats
@@ -24,7 +25,7 @@ class InnerChainOptions(NamedTuple):
 
     step_size: float  # of leapfrog, in whitened coordinates
     trajectory_length: float  # longest integration time; times are uniform on [.2, 1] of it
-    jump_probability: float  # probability of an archive jump instead of a trajectory
+    jump_probability: float  # probability of a draw from a mixture instead of a trajectory
     small_step_probability: float  # probability that a trajectory takes steps smaller by exp(-2 U), for narrow places
 
 
@@ -60,8 +61,8 @@ def acceptance_probability(change):
 
 
 @njit()
-def inner_chain(state, power, rng, start, n_moves, options, archive):
-    """``n_moves`` moves on s^power from ``start`` (d,); ``archive`` (n, d) feeds the jumps z + a_i - a_j."""
+def inner_chain(state, power, rng, start, n_moves, options, mixture):
+    """``n_moves`` moves on s^power from ``start`` (d,): trajectories, and draws from a mixture if it is not empty."""
     d = start.size
     work = workspace(state)
     z = start.copy()
@@ -82,19 +83,22 @@ def inner_chain(state, power, rng, start, n_moves, options, archive):
     diverging = False
     moved = False
     last_energy = -power * value
+    density = np.nan  # of the mixture at z: not known
     for _ in range(n_moves):
         target = power * value
         copy_to(trial, z)
-        if len(archive) > 1 and rng.random() < options.jump_probability:
-            i = int(rng.random() * len(archive))
-            j = (i + 1 + int(rng.random() * (len(archive) - 1))) % len(archive)  # j differs from i: no jump of length 0
-            for k in range(d):
-                trial[k] += archive[i, k] - archive[j, k]
+        jump = len(mixture.heights) > 0 and rng.random() < options.jump_probability
+        trial_density = np.nan
+        if jump:
+            draw_from(mixture, rng, trial)
+            if np.isnan(density):
+                density = log_density_of(mixture, z)
+            trial_density = log_density_of(mixture, trial)
             trial_value = value_and_gradient(state, trial, trial_gradient, work)
             trial_wall, behind = wall(state, trial, normal, work)
             if behind:
                 trial_gradient[:] = 0.0
-            change = power * trial_value - target + (trial_wall - now_wall)
+            change = power * trial_value - target + (trial_wall - now_wall) + (density - trial_density)
             probability = acceptance_probability(change)
         else:
             time = options.trajectory_length * (0.2 + 0.8 * rng.random())
@@ -128,6 +132,7 @@ def inner_chain(state, power, rng, start, n_moves, options, archive):
             copy_to(gradient, trial_gradient)
             value = trial_value
             now_wall = trial_wall
+            density = trial_density
             moved = True
     rate = acceptance / trajectories if trajectories else 1.0
     return InnerChainResult(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.mcmc.inner_chains import InnerChainsResult, inner_chains
+from kmc.mcmc.local_mixture import LocalMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogate.jit_state import SurrogateJitState
 
@@ -14,17 +15,17 @@ from kmc.surrogate.jit_state import SurrogateJitState
 STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)  # candidates
 GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; fraction of trajectories with less than .3
 GOOD_AT_WALLS, POOR_AT_WALLS = 0.65, 0.35  # a path that ends behind a wall is lost, however small its steps
-INNER_CHAIN_LENGTHS = (12, 25, 50, 100)  # candidates
+INNER_CHAIN_LENGTHS = (6, 12, 25, 50, 100)  # candidates
 _FORGOTTEN = 0.05  # correlation with the start, beyond chance (tried: run length)
 _TRIALS = 2  # trajectories from each start, for a step size
 
 
 class Trials(NamedTuple):
-    """Starts and archive for trial inner chains, in whitened coordinates."""
+    """Starts and mixture for trial inner chains, in whitened coordinates."""
 
     state: SurrogateJitState
     starts: np.ndarray  # (n, d)
-    archive: np.ndarray  # (k, d)
+    mixture: LocalMixture
 
 
 def choose_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.Generator) -> float:
@@ -77,7 +78,7 @@ def _run(
         powers=np.ones(len(z)),
         rngs=rng.spawn(len(z)),
         options=options,
-        archive=trials.archive,
+        mixture=trials.mixture,
     )
 
 

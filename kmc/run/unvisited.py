@@ -9,6 +9,7 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma, expit, gammaln
 
 from kmc.control_variates.domain import thinned
+from kmc.mcmc.local_mixture import local_mixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tuning import Trials, choose_step_size, ends_of
 from kmc.surrogate.density import Component, Density
@@ -96,7 +97,7 @@ def unvisited(
 
 def _drawn(component: Component, starts: np.ndarray, archive: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draws (8 n, d) of a surrogate by short chains from points (n, d), all in its coordinates."""
-    trials = Trials(component.jit_state, starts, archive)
+    trials = Trials(component.jit_state, starts, local_mixture(archive))
     some = trials._replace(starts=archive[rng.integers(len(archive), size=_STARTS)])
     options = _MOVES._replace(step_size=choose_step_size(some, _MOVES, rng))
     z, kept = trials.starts, []

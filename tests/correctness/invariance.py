@@ -33,6 +33,7 @@ from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.kameleon import Kameleon
+from kmc.mcmc.local_mixture import local_mixture
 from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import Field, ScoreMixture
@@ -169,7 +170,7 @@ class Case:
         fields = {
             "surrogate": Component.of(surrogate),
             "archive": self.archive,
-            "archive_z": surrogate.coordinates(self.archive),
+            "mixture": local_mixture(surrogate.coordinates(self.archive)),
             "archive_probability": 0.3,
             "inner": INNER,
             "shortest_chain": 1,

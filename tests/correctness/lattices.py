@@ -5,6 +5,7 @@ rounding. They are called by ``test_enumeration.py``, and by ``test_mutations.py
 """
 
 import copy
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -24,6 +25,7 @@ from kmc.mcmc.delayed_acceptance import ScreenedProposer
 from kmc.mcmc.inner_chains import InnerChainsResult
 from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.mcmc.learned_density import Learned
+from kmc.mcmc.local_mixture import LocalMixture
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import DifferentialEvolution, Snooker
 from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
@@ -97,7 +99,7 @@ def plan(lattice: Lattice, wall: WallState = NO_WALL, **options) -> ProposalMixt
     fields = {
         "surrogate": surrogate,
         "archive": archive,
-        "archive_z": surrogate.coordinates(archive),
+        "mixture": on_points(surrogate.coordinates(lattice.points)),
         "archive_probability": 0.3,
         "inner": JUMPS,
         "shortest_chain": 1,
@@ -114,10 +116,27 @@ def nodes(dim: int) -> dict:
     return {(0.7, 1.3): (GAMMA * np.sqrt(2 * dim) / 2.38,), (1.2, 2.2): (2.0,), (least, 1.0): (least, 0.8)}
 
 
-def one_after_the_other(state, start, lengths, *, powers, rngs, options, archive):
+def on_points(z: np.ndarray) -> LocalMixture:
+    """Equal probabilities of points but for the first, whose probability is twice theirs, in the form of a mixture."""
+    centers = np.vstack([z[:1], z])
+    return LocalMixture(centers, np.empty(0), np.empty(0), np.zeros(len(centers)))
+
+
+def draw_point(mixture, rng, out):
+    """Draw from such probabilities, where kernel HMC draws from Gaussians."""
+    out[:] = mixture.centers[int(rng.random() * len(mixture.centers))]
+
+
+def log_probability(mixture, z):
+    """Their logarithms, up to a constant."""
+    equal = np.sum(np.max(np.abs(mixture.centers - z), axis=1) < 1e-9)
+    return np.log(equal) if equal else -np.inf
+
+
+def one_after_the_other(state, start, lengths, *, powers, rngs, options, mixture):
     """``inner_chains`` without the compiler, so that its generators may fork: the same code for each chain."""
     ends = [
-        inner_chain.py_func(state, power, rng, z, length, options, archive)
+        inner_chain.py_func(state, power, rng, z, length, options, mixture)
         for power, rng, z, length in zip(powers, rngs, start, lengths, strict=True)
     ]
     ratios = [
@@ -131,7 +150,12 @@ def one_after_the_other(state, start, lengths, *, powers, rngs, options, archive
 
 def without_the_compiler():
     """A context in which proposals of kernel HMC may fork."""
-    return patch("kmc.kernel_hmc.proposals.inner_chains", one_after_the_other)
+    transition = "kmc.mcmc.surrogate_transition"
+    stack = ExitStack()
+    stack.enter_context(patch("kmc.kernel_hmc.proposals.inner_chains", one_after_the_other))
+    stack.enter_context(patch(f"{transition}.draw_from", draw_point))
+    stack.enter_context(patch(f"{transition}.log_density_of", log_probability))
+    return stack
 
 
 def walker_step(lattice: Lattice, propose):
@@ -580,7 +604,8 @@ def check_mode_jumps() -> None:
     points = (centers[:, None] + widths[:, None] * np.array([-1.0, 0.0, 1.0, 2.0])).reshape(-1, 1)
     lattice = Lattice(points, np.random.default_rng(4).normal(0.0, 1.0, len(points)))
     modes = Modes(centers[:, None], widths[:, None, None], np.log(widths))
-    check_process(lattice, modes=modes, cells=np.repeat(widths, 4))
+    near = on_points(plan(lattice).surrogate.coordinates(points[:4]))
+    check_process(lattice, modes=modes, cells=np.repeat(widths, 4), mixture=near)
 
 
 # A noisy target

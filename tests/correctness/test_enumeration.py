@@ -98,7 +98,7 @@ def test_the_rest_of_a_uniform_number_is_compared():
     ),
 )
 def test_moves_of_a_plan_on_a_line(options):
-    """Differential evolution, the snooker (in one dimension it has lattices), and runs of archive jumps.
+    """Differential evolution, the snooker (in one dimension it has lattices), and runs of draws from a mixture.
 
     The runs also leave the lattice and come back, as the surrogate does not know that the density is zero outside.
     """

@@ -5,6 +5,7 @@ import pytest
 
 from kmc.kernel_hmc.proposals import ProposalMixture, distinct, flattest
 from kmc.mcmc.base import MOVES
+from kmc.mcmc.local_mixture import local_mixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogate.density import Component
 from kmc.surrogate.process import Seen, fit_to_draws
@@ -31,7 +32,7 @@ def plan(surrogate, **options):
     fields = {
         "surrogate": surrogate,
         "archive": archive,
-        "archive_z": surrogate.coordinates(archive),
+        "mixture": local_mixture(surrogate.coordinates(archive)),
         "archive_probability": 0.15,
         "inner": INNER,
         "shortest_chain": 1,
@@ -89,7 +90,7 @@ def test_a_chain_that_goes_nowhere_needs_no_evaluation(surrogate):
 
 def test_a_plan_is_not_changed_by_proposing(surrogate):
     moves, rng = plan(surrogate), np.random.default_rng(6)
-    arrays = [moves.archive, moves.archive_z, *(a for a in surrogate.jit_state if isinstance(a, np.ndarray))]
+    arrays = [moves.archive, *moves.mixture, *(a for a in surrogate.jit_state if isinstance(a, np.ndarray))]
     copies = [a.copy() for a in arrays]
     for _ in range(100):
         moves.propose(rng, np.ones(2))

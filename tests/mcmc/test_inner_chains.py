@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from kmc.mcmc.inner_chains import inner_chains
+from kmc.mcmc.local_mixture import local_mixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.surrogate.wall_jit_state import WallState
 from tests.oracles.mcmc import jit_state
@@ -28,11 +29,11 @@ def test_any_number_of_threads_gives_the_chains_of_one_after_the_other(monkeypat
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
     state = jit_state(D, seed=1, **({"wall": WALL} if walled else {}))
     powers = np.array([1.0 if i % 2 else 0.5 for i in range(N)])
-    lengths, archive = [1 + i % 5 for i in range(N)], starts()
+    lengths, mixture = [1 + i % 5 for i in range(N)], local_mixture(starts())
     together, alone = rngs(), rngs()
-    found = inner_chains(state, starts(), lengths, powers=powers, rngs=together, options=INNER, archive=archive)
+    found = inner_chains(state, starts(), lengths, powers=powers, rngs=together, options=INNER, mixture=mixture)
     for i, (rng, start) in enumerate(zip(alone, starts(), strict=True)):
-        one = inner_chain(state, powers[i], rng, start, lengths[i], INNER, archive)
+        one = inner_chain(state, powers[i], rng, start, lengths[i], INNER, mixture)
         np.testing.assert_array_equal(found.position[i], one.position)
         for name in ("n_steps", "moved", "diverging", "energy", "acceptance_rate", "poor"):
             assert getattr(found, name)[i] == getattr(one, name)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from kmc.mcmc.local_mixture import LocalMixture, local_mixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from tests.grids import slow_except
 from tests.oracles.mcmc import (
@@ -29,13 +30,13 @@ KINDS = pytest.mark.parametrize(
 )
 
 
-def archive(dim):
-    return 1.5 * np.random.default_rng(7).standard_normal((9, dim))
+def mixture(dim, n=9):
+    return local_mixture(1.5 * np.random.default_rng(7).standard_normal((n, dim)))
 
 
 def ends(state, power, starts, options, rng, n_moves=3):
     """The ends of inner chains from all starts, and their reports."""
-    results = [inner_chain(state, power, rng, z, n_moves, options, archive(starts.shape[1])) for z in starts]
+    results = [inner_chain(state, power, rng, z, n_moves, options, mixture(starts.shape[1])) for z in starts]
     return np.array([r.position for r in results]), results
 
 
@@ -113,15 +114,15 @@ def test_what_an_inner_chain_reports():
 
 def test_a_start_is_left_alone_and_a_seed_gives_the_same_chain():
     state, start = jit_state(3, seed=9), np.ones(3)
-    results = [inner_chain(state, 1.0, np.random.default_rng(5), start, 10, COARSE, archive(3)) for _ in range(2)]
+    results = [inner_chain(state, 1.0, np.random.default_rng(5), start, 10, COARSE, mixture(3)) for _ in range(2)]
     np.testing.assert_array_equal(start, np.ones(3))
     np.testing.assert_array_equal(results[0].position, results[1].position)
     assert results[0][1:] == results[1][1:]
 
 
-def test_without_an_archive_there_are_only_trajectories():
+def test_without_a_mixture_there_are_only_trajectories():
     state = jit_state(2, seed=8)
-    result = inner_chain(state, 1.0, np.random.default_rng(6), np.zeros(2), 5, JUMPS, np.empty((0, 2)))
+    result = inner_chain(state, 1.0, np.random.default_rng(6), np.zeros(2), 5, JUMPS, mixture(2, 6))
     assert result.n_steps >= 5 and result.moved
 
 
@@ -129,7 +130,7 @@ def test_without_an_archive_there_are_only_trajectories():
 def test_a_divergent_trajectory_does_not_move(step_size):
     state, start = jit_state(3, seed=9), np.ones(3)
     options = InnerChainOptions(step_size, 20 * step_size, 0.0, 0.0)
-    result = inner_chain(state, 1.0, np.random.default_rng(7), start, 4, options, archive(3))
+    result = inner_chain(state, 1.0, np.random.default_rng(7), start, 4, options, mixture(3))
     assert result.diverging and not result.moved and result.poor == 4 and result.acceptance_rate == 0
     np.testing.assert_array_equal(result.position, start)
     assert np.isfinite(result.value) and np.isfinite(result.energy)
@@ -141,7 +142,7 @@ def test_the_energy_is_that_of_the_power():
     options = InnerChainOptions(0.01, 1.0, 0.0, 0.0)
     energies, potentials = [], []
     for z in draw_surrogate(state, power, np.random.default_rng(8), 200):
-        result = inner_chain(state, power, np.random.default_rng(9), z, 1, options, archive(2))
+        result = inner_chain(state, power, np.random.default_rng(9), z, 1, options, mixture(2))
         energies.append(result.energy)
         potentials.append(-power * log_surrogate(state, z[None])[0])
     kinetic = np.array(energies) - potentials  # the same momentum each time, as the seed is
@@ -150,7 +151,8 @@ def test_the_energy_is_that_of_the_power():
 
 def test_a_jump_to_where_the_surrogate_overflows_is_rejected():
     """In numba, min(0.0, nan) is 0.0."""
-    state, far = jit_state(2), np.array([[0.0, 0.0], [1e308, -1e308], [-1e308, 1e308]])
+    state, roots = jit_state(2), np.array(2 * [np.eye(2)])
+    far = LocalMixture(np.array([[1e308, -1e308], [-1e308, 1e308]]), roots, roots, np.zeros(2))
     assert np.isnan(log_surrogate(state, np.array([[np.inf, -np.inf]]))).all()
     seeds = map(np.random.default_rng, range(20))
     results = [inner_chain(state, 1.0, rng, np.zeros(2), 9, JUMPS, far) for rng in seeds]

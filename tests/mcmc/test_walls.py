@@ -7,6 +7,7 @@ import kmc
 from kmc.ess import bulk_ess
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.mcmc.integrators import leapfrog
+from kmc.mcmc.local_mixture import local_mixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.surrogate.wall_jit_state import LEAST, WallState, log_chances
 from tests.oracles.mcmc import assert_standard, jit_state, paired
@@ -85,11 +86,11 @@ def test_mirrored_paths_are_reversible_and_preserve_volume(learned, power):
 def test_runs_leave_the_walled_surrogate_invariant(learned, power):
     state, rng = SMOOTH._replace(wall=learned), np.random.default_rng(2)
     options = InnerChainOptions(step_size=0.8, trajectory_length=2.5, jump_probability=0.3, small_step_probability=0.4)
-    archive = rng.standard_normal((9, 2))
+    mixture = local_mixture(rng.standard_normal((9, 2)))
     spread = np.linalg.cholesky(np.linalg.inv(power * SMOOTH.precision))
     draws = SMOOTH.location + rng.standard_normal((12_000, 2)) @ spread.T
     draws = draws[np.log(rng.random(len(draws))) < literal(learned, draws)][:4000]
-    results = [inner_chain(state, power, rng, z, 3, options, archive) for z in draws]
+    results = [inner_chain(state, power, rng, z, 3, options, mixture) for z in draws]
     ends = np.array([r.position for r in results])
     np.testing.assert_allclose([r.wall for r in results], literal(learned, ends), atol=1e-9)
     np.testing.assert_allclose([r.start_wall for r in results], literal(learned, draws), atol=1e-9)
