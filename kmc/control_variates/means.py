@@ -23,7 +23,7 @@ from kmc.surrogate.quadratic import terms_of
 _ANNEALED, _MOST_ANNEALED = 4096, 8192  # particles; more of them in many dimensions, for control variates
 _PER_TERM = 14  # particles for each term of a quadratic
 CHAINS = 32
-_MOVES = 5  # between draws: about one trajectory, and four draws from a mixture
+_MOVES = 8  # between draws: about two trajectories, and six draws from a mixture
 _BURN_IN = 50  # draws
 _FOR_CONTROLS = 32  # draws that only choose the control variates
 _FOR_REGION = 250  # draws that only say how much mass is outside a region

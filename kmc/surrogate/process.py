@@ -180,7 +180,7 @@ def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Proc
 def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, counting=None) -> Process:
     """Fit in given coordinates, at the temperature at which so many values count (see ``COUNTED``).
 
-    With a last fit its hyperparameters are kept.
+    With a last fit its hyperparameters are kept, and the regions of its wall.
 
     Deeper values than a limit say "below it", and nothing else: they count, as this limit, where
     the mean would be higher, or where ``counting`` (n,) says so. With ``counted``, spurious mass is left.
@@ -189,7 +189,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     u = transport(seen.points)
     dim = u.shape[1]
     finite = np.isfinite(values)
-    wall = learn_wall(u, values, transport(seen.draws), rng=rng)
+    wall = learn_wall(u, values, transport(seen.draws), rng=rng, last=last.wall if last is not None else None)
     rows = finite
     if (wall is None and np.mean(finite) < 0.5) or (wall is not None and wall.loss > _BETTER_THAN_CHANCE * np.log(2.0)):
         wall, rows = None, np.full(len(u), True)

@@ -136,6 +136,7 @@ def learn_wall(
     states: np.ndarray,
     *,
     rng: np.random.Generator,
+    last: Wall | None = None,
 ) -> Wall | None:
     """The wall between points of positive and of zero density; None if there is none worth learning.
 
@@ -149,6 +150,8 @@ def learn_wall(
         States of chains: a point counts if it is not much further from their middle than they are.
     rng : Generator
         For the choice of held-out points.
+    last : Wall, optional
+        A wall in the same coordinates: its regions are kept, and others may be added.
     """
     positive = np.isfinite(log_density)
     if positive.all():
@@ -160,15 +163,16 @@ def learn_wall(
     share = len(outside) / max(len(outside) + len(inside), 1)
     if len(outside) < _FEWEST or share < _SHARE or len(inside) < _FEASIBLE_PER_DIM * u.shape[1] + _FEASIBLE_MORE:
         return None
-    whitening = whiten_states(u[inside])
+    whitening = whiten_states(u[inside]) if last is None else last.whitening
     inside, outside = (rng.permutation(rows)[:_MOST] for rows in (inside, outside))
     points = _Points(
         whitening(u[np.concatenate([inside, outside])]), np.repeat([True, False], [len(inside), len(outside)])
     )
     kept = rng.random(len(points.v)) < _KEPT
     # The points of both kinds that are closest determine how steep a wall is: all have the same weight.
-    regions, loss = _grown(points, kept, curved=False)
-    if loss > _GOOD:
+    known = None if last is None else last.regions
+    regions, loss = _grown(points, kept, curved=last is not None and last.regions.curved, known=known)
+    if last is None and loss > _GOOD:
         curved, curved_loss = _grown(points, kept, curved=True)
         if curved_loss < (_MUCH_BETTER if len(regions.coefficients) == 1 else _BETTER) * loss:
             regions, loss = curved, curved_loss
@@ -187,12 +191,15 @@ def _features(v: np.ndarray, curved: bool) -> np.ndarray:
     return np.hstack(columns)
 
 
-def _grown(points: _Points, kept: np.ndarray, curved: bool) -> tuple[Regions, float]:
-    """Regions, added while predictions of held-out points improve, and the held-out loss."""
+def _grown(points: _Points, kept: np.ndarray, curved: bool, known: Regions | None = None) -> tuple[Regions, float]:
+    """Regions, added to the known ones while predictions of held-out points improve, and the held-out loss."""
     d = points.v.shape[1]
     features = 1 + d + (d * (d + 1) // 2 if curved else 0)
     regions = Regions(np.empty((0, features)), curved)
     best, best_loss, failures = regions, np.inf, 0
+    if known is not None:
+        best = regions = _optimized(known, points.at(kept))
+        best_loss = _loss(best, points.at(~kept))
     for _ in range(_REGIONS_CURVED if curved else _REGIONS_PER_DIM * d + _REGIONS_MORE):
         start = _one_more(regions, points.at(kept))
         if start is None:
