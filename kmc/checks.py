@@ -110,14 +110,14 @@ def as_count(name: str, value: Any, least: int) -> int | None:
     return None if value is None else as_number(name, value, least)
 
 
-def as_seconds(name: str, value: Any) -> float | None:
-    """A positive number of seconds, or None."""
+def as_amount(name: str, value: Any, unit: str) -> float | None:
+    """A positive number of seconds, or of another unit, or None."""
     if value is None:
         return None
     if not is_number(value):
-        raise TypeError(f"{name}={value!r}: expected a number of seconds or None")
+        raise TypeError(f"{name}={value!r}: expected a number of {unit} or None")
     if not 0 < value < np.inf:
-        raise ValueError(f"{name}={value!r}: expected a positive, finite number of seconds")
+        raise ValueError(f"{name}={value!r}: expected a positive, finite number of {unit}")
     return float(value)
 
 

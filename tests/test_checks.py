@@ -60,7 +60,7 @@ def test_a_length_has_floating_point_powers(value):
 @pytest.mark.parametrize("value", [0, -1.0, np.inf, np.nan])
 def test_seconds_are_positive(value):
     with pytest.raises(ValueError, match=f"^max_time={value!r}: expected a positive, finite number of seconds"):
-        checks.as_seconds("max_time", value)
+        checks.as_amount("max_time", value, "seconds")
 
 
 def test_numbers_are_a_list():

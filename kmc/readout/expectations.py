@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmc.checks import Seed, as_flag, as_number, as_seconds, is_number
+from kmc.checks import Seed, as_amount, as_flag, as_number, is_number
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.estimate import Estimate, ReplicateEstimate
@@ -134,7 +134,7 @@ def expectations(
     True
     """
     levels = _levels(quantiles)
-    limit, most = as_seconds("max_time", max_time), as_number("max_surrogate_draws", max_surrogate_draws, 1)
+    limit, most = as_amount("max_time", max_time, "seconds"), as_number("max_surrogate_draws", max_surrogate_draws, 1)
     vectorized = as_flag("vectorized", vectorized)
     if vectorized and f is None:
         raise ValueError("vectorized=True and f=None: it describes a function f; leave it out")

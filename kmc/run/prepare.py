@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
-from kmc.checks import as_count, as_flag, as_number, as_seconds
+from kmc.checks import as_amount, as_count, as_flag, as_number
 from kmc.run import arguments
 from kmc.run.arguments import Request
 from kmc.run.executors import as_executor
@@ -73,6 +73,7 @@ def prepare(
     trust: Any = False,
     history: Any = None,
     save_surrogate: Any = True,
+    precision: Any = None,
 ) -> Run:
     """A run that has not begun; parameters and errors are those of :func:`kmc.sample`."""
     __tracebackhide__ = True
@@ -84,7 +85,8 @@ def prepare(
     draws = as_count("draws", draws, 1)
     warmup = as_count("warmup", warmup, 0)
     max_evaluations = as_count("max_evaluations", max_evaluations, 1)
-    max_time = as_seconds("max_time", max_time)
+    max_time = as_amount("max_time", max_time, "seconds")
+    precision = as_amount("precision", precision, "standard deviations")
     if draws is None and max_evaluations is None and max_time is None:
         raise ValueError("draws=None, max_evaluations=None and max_time=None: give at least one of them")
     own = callable(getattr(store, "recorder", None))  # a backend from outside the package
@@ -112,7 +114,7 @@ def prepare(
     recorder = store.recorder(request) if own else None
     if path is not None:
         recorder = open_recorder(request, path, save_warmup, save_surrogate, trust, limits)
-    return Run(request, where, max_time, recorder, save_surrogate)
+    return Run(request, where, max_time, recorder, save_surrogate, precision)
 
 
 def prepare_from(given: Mapping[str, Any]) -> Run:

@@ -23,6 +23,7 @@ from kmc.run.executors.usage import Usage
 from kmc.run.highest import Highest, ValueRange
 from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Compilation, Meter, Progress
+from kmc.run.precision import is_look, largest_error
 from kmc.run.recording import NullRecorder, RunRecorder
 from kmc.run.rejected import Rejected
 from kmc.run.results import data_of, to_arviz
@@ -60,6 +61,8 @@ class Run:
         Writes the run to a store; by default nothing is written.
     save_surrogate : bool
         Whether results include the frozen surrogate and the proposals.
+    precision : float, optional
+        The run ends when no standard error of a mean or a standard deviation is larger, in standard deviations.
 
     Attributes
     ----------
@@ -86,6 +89,7 @@ class Run:
         max_time: float | None = None,
         recorder: RunRecorder | None = None,
         save_surrogate: bool = True,
+        precision: float | None = None,
     ):
         self.request, self.executor = request, executor
         self.recorder: RunRecorder = NullRecorder() if recorder is None else recorder
@@ -96,6 +100,7 @@ class Run:
         self.compilation = Compilation()
         self.warmup_cut: int | None = None
         self.save_surrogate = save_surrogate
+        self._wanted, self._precise = precision, False
         seeds = [request.seed] if request.independent_runs == 1 else request.seed.spawn(request.independent_runs)
         budgets = shares(request.max_evaluations, request.independent_runs)
         self.independent_runs = [IndependentRun(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
@@ -134,6 +139,7 @@ class Run:
         self.limit.start()
         if not (self.stopped_by or self.recorder.restore()):
             self._start()
+        self._look()
         while not (self.stopped_by or self._has_all_draws()):
             self._ahead = self._ahead or self._let_go()
             looking = [one.warming_up for one in self._moving()]
@@ -144,6 +150,7 @@ class Run:
             if was_warming_up and not self.warming_up():
                 self._check_ascent()
             self._limit_warmup()
+            self._look()
             self.recorder.swept()
             if self.recorder.replaying:  # its records were yielded before the interruption
                 continue
@@ -228,7 +235,8 @@ class Run:
             found=found,
             reports=reports,
             made=len(trace),
-            draws=self.draws,
+            draws=len(trace) if self._precise else self.draws,
+            precision=None if self._wanted is None or not len(trace) else (self._wanted, self._error(trace)),
             cut=cut,
             rejected=self._rejected.summary(self._flat(trace), self.evaluate.n_evaluations),
             density_range=(self._range.low, self._range.high) if self._range.is_of_a_density else None,
@@ -448,7 +456,18 @@ class Run:
         return min(len(one.trace) for one in self.independent_runs)
 
     def _has_all_draws(self) -> bool:
-        return self.draws is not None and self.n_draws() >= self.draws
+        return self._precise or (self.draws is not None and self.n_draws() >= self.draws)
+
+    def _look(self) -> None:
+        """Find out whether the draws are precise enough, now and then."""
+        if self._wanted is not None and not self.warming_up() and is_look(self.n_draws()):
+            self._precise = self._error(joined([one.trace for one in self.independent_runs])) <= self._wanted
+
+    def _error(self, trace: Trace) -> float:
+        """The largest error of a parameter's mean or standard deviation, in standard deviations."""
+        chains, n, dim = trace.positions.shape
+        parameters = self.request.model.constrain(trace.positions.reshape(-1, dim)).values()
+        return largest_error(np.concatenate([np.reshape(values, (chains, n, -1)) for values in parameters], axis=2))
 
     def _limit_warmup(self) -> None:
         """End warm-up when its part of the time is over; a replayed run ends it where it did before."""

@@ -62,6 +62,8 @@ class FinishedRun:
         Draws per chain.
     draws : int or None
         Draws per chain that were requested.
+    precision : tuple of float, optional
+        The largest error that was asked for, and the one that was reached, in standard deviations.
     cut : {"", "stopped", "callback", "max_time", "interrupted"}
         What ended the run before it was complete: nothing, the caller, the callback, the clock, or Ctrl-C.
     rejected : Rejections
@@ -90,6 +92,7 @@ class FinishedRun:
     ends: Sequence[AtBothEnds] = ()
     contradiction: str = ""
     against_prior: Sequence[str] = ()
+    precision: tuple[float, float] | None = None
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -185,6 +188,14 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
         return {} if made else {"no-draws": "The run was stopped within warm-up and has no draws: let it run longer."}
     if not made:
         return {"no-draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
+    if run.precision is not None and run.precision[1] > run.precision[0]:
+        wanted, reached = run.precision
+        needed = math.ceil(made * (reached / wanted) ** 2)
+        return {
+            "few-draws": f"The run ended with errors of up to {reached:.2g} standard deviations: precision={wanted:g} "
+            f"needs about {needed:,} draws per chain, so raise draws and "
+            f"max_evaluations{draws_cost(run.spent, made, needed)}."
+        }
     if draws is not None and made < draws:
         enough = draws_cost(run.spent, made, draws)
         return {

@@ -43,6 +43,7 @@ def sample(
     trust: bool = False,
     history: Any = None,
     save_surrogate: bool = True,
+    precision: float | None = None,
     **unknown: Never,
 ) -> Any:
     """Draw from a density that can only be evaluated.
@@ -134,6 +135,11 @@ def sample(
         about 11 (d + 1) bytes for each value that an independent run's surrogate is fitted to, or for each of 400
         landmarks if these are more than 2,000. They are missing with other samplers, which freeze no surrogate. And the
         group ``final_state``, from which :func:`kmc.extend` continues: about 11 (d + 1) bytes for each evaluation.
+    precision : float, optional
+        End as soon as the Monte Carlo standard errors of all parameters' means and standard deviations are at most this
+        fraction of their standard deviations: 0.05 needs about 400 effective draws. They are computed from the draws
+        whenever there are a tenth more of them. ``draws``, ``max_evaluations`` and ``max_time`` end the run in any
+        case, with a warning if the errors are larger then.
     **unknown : Never
         Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives
         the name used here.

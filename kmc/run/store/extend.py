@@ -9,7 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from kmc.checks import as_count, as_flag, as_seconds
+from kmc.checks import as_amount, as_count, as_flag
 from kmc.run import arguments
 from kmc.run.arguments import Request
 from kmc.run.continued import Continued
@@ -117,7 +117,7 @@ def extend(
     if further is None and budget is None:
         raise ValueError("draws=None and max_evaluations=None: give at least one of them")
     arguments.as_callback(callback)
-    seconds = as_seconds("max_time", max_time)
+    seconds = as_amount("max_time", max_time, "seconds")
     trust = as_flag("trust", trust)
     where = as_executor(executor)
     if not isinstance(result, (str, os.PathLike)):
