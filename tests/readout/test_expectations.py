@@ -13,7 +13,7 @@ from kmc.readout.expectations import _quantiles
 from kmc.surrogate.whitening import Whitening
 from tests.readout.curved import MODEL, TRUTH, log_density
 
-FEW = {"max_surrogate_draws": 30_000}
+FEW = {"max_surrogate_draws": 16_000}
 
 
 @pytest.fixture(scope="module")
