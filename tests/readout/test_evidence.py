@@ -86,7 +86,7 @@ def wedge(x):
 
 @pytest.mark.parametrize("seed", [1001, 1003])
 def test_the_evidence_behind_an_edge_that_is_not_declared(seed):
-    """Without a region it is too large by 0.4 to 0.6 nats. Errors near an edge may be larger than stated, as it says."""
+    """Without a region it is too large by 0.4 to 0.6 nats; near an edge errors may be larger than stated, it says."""
     idata = kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=seed, progress=False)
     with pytest.warns(kmc.KmcWarning, match=r"The surrogate is in doubt.*it has mass at .* of the proposals where the"):
         found = kmc.evidence(idata)
