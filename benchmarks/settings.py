@@ -52,9 +52,12 @@ def settings(text: str) -> int:
 
 if __name__ == "__main__":
     rows = {}
-    for folder in sys.argv[1:] or ("kmc/kernel_hmc", "kmc/surrogate"):
+    root = Path(__file__).parents[1]
+    for folder in sys.argv[1:] or (root / "kmc/kernel_hmc", root / "kmc/surrogate"):
         texts = [path.read_text(encoding="utf-8") for path in sorted(Path(folder).rglob("*.py"))]
-        rows[folder] = len(texts), sum(map(code_lines, texts)), sum(map(settings, texts))
+        if not texts:
+            sys.exit(f"{folder}: no modules there")
+        rows[Path(folder).name] = len(texts), sum(map(code_lines, texts)), sum(map(settings, texts))
     rows = {"folder": ("files", "lines", "settings"), **rows, "sum": map(sum, zip(*rows.values(), strict=True))}
     for name, found in rows.items():
         print("{:24}{:>8}{:>8}{:>10}".format(name, *found))
