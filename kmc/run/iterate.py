@@ -86,6 +86,7 @@ def iterate(
     trust: bool = False,
     history: Any = None,
     save_surrogate: bool = True,
+    precision: float | None = None,
     **unknown: Never,
 ) -> RunIterator:
     """Run :func:`kmc.sample` as an iterator of progress records.
@@ -97,7 +98,7 @@ def iterate(
     ----------
     target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, independent_runs
         As in :func:`kmc.sample`.
-    executor, store, resume, max_time, trust, history, save_surrogate
+    executor, store, resume, max_time, trust, history, save_surrogate, precision
         As in :func:`kmc.sample`; ``max_time`` includes the time spent in the loop's body.
     **unknown : Never
         Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives

@@ -126,8 +126,10 @@ class Run:
             try:
                 yield from self._sweeps()
             except (EvaluationError, ValueError, ArithmeticError) as error:
-                if not isinstance(error, EvaluationError) or overflowed(error):
+                if not isinstance(error, EvaluationError):
                     self._check_ascent()  # if values increase without bound, some arithmetic overflows in the end
+                elif overflowed(error):
+                    self._check_ascent(error.position)
                 raise
             finally:
                 if (stream := stream_of(self.evaluate.mapper)) is not None:
@@ -393,11 +395,17 @@ class Run:
         self._ascent.note(points, values)
         return values
 
-    def _check_ascent(self) -> None:
-        """EvaluationError if the log-density increases without bound; costs a few evaluations if that is suspected."""
+    def _check_ascent(self, overflow: np.ndarray | None = None) -> None:
+        """EvaluationError if the log-density increases without bound; costs a few evaluations if that is suspected.
+
+        ``overflow`` is a place (d,) where the function overflowed.
+        """
         left = np.inf if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
+        most = int(min(left, _PROBES))
         try:
-            self._ascent.check(self._probe, int(min(left, _PROBES)))
+            if overflow is not None:
+                self._ascent.approach(overflow, self._probe, most)
+            self._ascent.check(self._probe, most - self._ascent.n_probes)
         finally:
             self.evaluate.n_evaluations += self._ascent.n_probes
             self._ascent.n_probes = 0

@@ -156,6 +156,7 @@ def _unchanged(x: np.ndarray) -> np.ndarray:
 
 LEAST_RISE = 1e4  # nats above the start before anything is suspected: starts far from the mode reach that
 FURTHER = 10.0 ** np.array([-1, 0, 1, 2, 4, 8, 16, 32, 64])  # times the way so far: no proper density rises at all
+NEARER = 0.5 ** np.arange(1, 5)  # of the way to a place where the function overflows
 FEWEST_PROBES = 4
 
 
@@ -190,6 +191,17 @@ class Ascent:
         if self._first is None or self._best is None:
             return False
         return self._best[1] - self._first[1] > LEAST_RISE
+
+    def approach(self, end: np.ndarray, evaluate: Callable[[np.ndarray], Sequence[float]], most: int) -> None:
+        """Evaluate between the best point and an end (d,) where the function overflowed: does it rise on the way?"""
+        if self._best is None:
+            return
+        for part in NEARER[:most]:
+            x = self._best[0] + part * (end - self._best[0])
+            self.n_probes += 1
+            value = _value(evaluate, x)
+            if np.isfinite(value):
+                return self.note(x[None], np.array([value]))
 
     def check(self, evaluate: Callable[[np.ndarray], Sequence[float]], most: int) -> None:
         """Evaluate further points on the line to the best point, at increasing distances.
