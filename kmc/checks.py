@@ -111,7 +111,7 @@ def as_count(name: str, value: Any, least: int) -> int | None:
 
 
 def as_amount(name: str, value: Any, unit: str) -> float | None:
-    """A positive number of seconds, or of another unit, or None."""
+    """Return a positive number of seconds, or of another unit, or None."""
     if value is None:
         return None
     if not is_number(value):

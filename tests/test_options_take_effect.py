@@ -114,7 +114,7 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
             "tempered_probability": 0.5,
             "single_move_probability": 0.5,
             "mode_jump_probability": Change(0.5, given={"target": two_modes}),
-            "jump_probability": 0.2,
+            "independence_probability": 0.2,
             "small_step_probability": 0.9,
             "trajectory_length": 1.0,
             "max_archive": 10,

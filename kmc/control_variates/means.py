@@ -28,7 +28,9 @@ _BURN_IN = 50  # draws
 _FOR_CONTROLS = 32  # draws that only choose the control variates
 _FOR_REGION = 250  # draws that only say how much mass is outside a region
 _ARCHIVE = 1000
-_OPTIONS = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.8, small_step_probability=0.2)
+_OPTIONS = InnerChainOptions(
+    step_size=0.1, trajectory_length=2.5, independence_probability=0.8, small_step_probability=0.2
+)
 
 
 class Means(NamedTuple):

@@ -56,7 +56,9 @@ SETTINGS = Settings()
 
 _SAME = 1e-3  # standard deviations between points that are one
 
-_MOVES = InnerChainOptions(step_size=0.3, trajectory_length=2.5, jump_probability=0.5, small_step_probability=0.4)
+_MOVES = InnerChainOptions(
+    step_size=0.3, trajectory_length=2.5, independence_probability=0.5, small_step_probability=0.4
+)
 
 
 class Learning:

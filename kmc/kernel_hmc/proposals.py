@@ -31,12 +31,11 @@ class ProposalMixture(NamedTuple):
     single_move_probability: float
     tempered_probability: float
 
-    def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
-        """A proposal from x (d,); the kind of move does not depend on x."""
-        return self.propose_each([rng], [x])[0]
+    def propose(self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]) -> list[Proposal]:
+        """Return a proposal from each position (d,), as if they were made one by one.
 
-    def propose_each(self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]) -> list[Proposal]:
-        """A proposal from each position, as if they were made one by one."""
+        The kind of move does not depend on the position.
+        """
         found: list[Proposal | None] = []
         lengths, powers = [], []
         for rng, x in zip(rngs, positions, strict=True):
@@ -44,9 +43,8 @@ class ProposalMixture(NamedTuple):
                 found.append(archive_move(rng, x, self.archive))
                 continue
             found.append(None)
-            powers.append(
-                float(rng.uniform(flattest(len(x)), 1.0)) if rng.random() < self.tempered_probability else 1.0
-            )
+            tempered = rng.random() < self.tempered_probability
+            powers.append(float(rng.uniform(flattest(len(x)), 1.0)) if tempered else 1.0)
             single = rng.random() < self.single_move_probability
             lengths.append(1 if single else int(rng.integers(self.shortest_chain, self.longest_chain + 1)))
         rows = [i for i, proposal in enumerate(found) if proposal is None]

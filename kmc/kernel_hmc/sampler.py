@@ -40,7 +40,7 @@ class KernelHMC(Startable):
         Probability that an inner chain has a single move.
     mode_jump_probability : float
         Probability of a jump between modes, if the surrogate has several.
-    jump_probability, small_step_probability, trajectory_length : float
+    independence_probability, small_step_probability, trajectory_length : float
         For the moves of an inner chain: probability of a draw from Gaussians around the archive, instead of a
         trajectory; probability that a trajectory has smaller steps; its longest integration time, in coordinates in
         which draws are white.
@@ -97,7 +97,7 @@ class KernelHMC(Startable):
     tempered_probability: float = 0.05
     single_move_probability: float = 0.05
     mode_jump_probability: float = 0.05
-    jump_probability: float = 0.5
+    independence_probability: float = 0.5
     small_step_probability: float = 0.4
     trajectory_length: float = 2.5
     max_archive: int = 1000
@@ -115,7 +115,7 @@ class KernelHMC(Startable):
             "tempered_probability",
             "single_move_probability",
             "mode_jump_probability",
-            "jump_probability",
+            "independence_probability",
             "small_step_probability",
         ):
             check_number(self, share, 0, 1, "[]")

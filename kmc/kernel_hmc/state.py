@@ -44,7 +44,7 @@ class PhaseOptions(NamedTuple):
     tempered_probability: float
     single_move_probability: float
     mode_jump_probability: float
-    jump_probability: float
+    independence_probability: float
     small_step_probability: float
     trajectory_length: float
     max_archive: int
@@ -207,7 +207,7 @@ class KernelHMCState:
         options, learning, rng = self.options, self._learning, self._rng
         assert learning is not None
         inner = InnerChainOptions(
-            0.0, options.trajectory_length, options.jump_probability, options.small_step_probability
+            0.0, options.trajectory_length, options.independence_probability, options.small_step_probability
         )
         learning.fit(last=True)
         surrogate = learning.process
@@ -297,7 +297,7 @@ class KernelHMCState:
         assert self.mixture is not None
         found = [self._without_surrogate(rng, x) for rng, x in zip(rngs, positions, strict=True)]
         rest = [i for i, proposal in enumerate(found) if proposal is None]
-        made = iter(self.mixture.propose_each([rngs[i] for i in rest], [positions[i] for i in rest]))
+        made = iter(self.mixture.propose([rngs[i] for i in rest], [positions[i] for i in rest]))
         return [next(made) if proposal is None else proposal for proposal in found]
 
     def _without_surrogate(self, rng, x):

@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from kmc.njit import njit
 
 _NEIGHBORS = 2  # for each dimension, and two more
-_WIDER = 1.2  # factor on the standard deviations (tried: 0.5, 0.8, 1.2)
+_WIDER = 1.2  # factor on the standard deviations (tried: surrogate)
 _MOST, _NUMBERS = 250, 50_000  # Gaussians, numbers in all roots: a density costs as much as a few of the surrogate's
 _RIDGE = 1e-8  # relative to the variances of all draws
 _NEGLIGIBLE = 40.0  # nats below the highest Gaussian
@@ -63,7 +63,7 @@ def draw_from(mixture, rng, out):
 
 @njit()
 def log_density_of(mixture, z):
-    """The log-density of a mixture at z (d,), up to a constant."""
+    """Return the log-density of a mixture at z (d,), up to a constant."""
     d = z.size
     highest, total = -np.inf, 0.0
     for i in range(len(mixture.heights)):

@@ -25,7 +25,7 @@ class InnerChainOptions(NamedTuple):
 
     step_size: float  # of leapfrog, in whitened coordinates
     trajectory_length: float  # longest integration time; times are uniform on [.2, 1] of it
-    jump_probability: float  # probability of a draw from a mixture instead of a trajectory
+    independence_probability: float  # probability of a draw from a mixture instead of a trajectory
     small_step_probability: float  # probability that a trajectory takes steps smaller by exp(-2 U), for narrow places
 
 
@@ -87,7 +87,7 @@ def inner_chain(state, power, rng, start, n_moves, options, mixture):
     for _ in range(n_moves):
         target = power * value
         copy_to(trial, z)
-        jump = len(mixture.heights) > 0 and rng.random() < options.jump_probability
+        jump = len(mixture.heights) > 0 and rng.random() < options.independence_probability
         trial_density = np.nan
         if jump:
             draw_from(mixture, rng, trial)

@@ -36,7 +36,7 @@ def choose_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.
     walled = len(trials.state.wall.bias) > 0
     good, most_poor = (GOOD_AT_WALLS, POOR_AT_WALLS) if walled else (GOOD, POOR)
     for step_size in STEP_SIZES:
-        trial = options._replace(step_size=step_size, jump_probability=0.0, small_step_probability=0.0)
+        trial = options._replace(step_size=step_size, independence_probability=0.0, small_step_probability=0.0)
         found = _run(trials, trials.starts, _TRIALS, options=trial, rng=rng)
         if np.mean(found.acceptance_rate) > good and np.mean(found.poor) / _TRIALS < most_poor:
             return step_size

@@ -13,7 +13,7 @@ _GROWTH = 1.1  # of the number of draws between two looks: many looks would find
 
 
 def is_look(draws: int) -> bool:
-    """Whether the errors are looked at after so many draws per chain: the same numbers for a run that is resumed.
+    """Return whether errors are looked at after so many draws per chain: the same numbers for a run that is resumed.
 
     Examples
     --------

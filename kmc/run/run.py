@@ -472,7 +472,7 @@ class Run:
             self._precise = self._error(joined([one.trace for one in self.independent_runs])) <= self._wanted
 
     def _error(self, trace: Trace) -> float:
-        """The largest error of a parameter's mean or standard deviation, in standard deviations."""
+        """Return the largest error of a parameter's mean or standard deviation, in standard deviations."""
         chains, n, dim = trace.positions.shape
         parameters = self.request.model.constrain(trace.positions.reshape(-1, dim)).values()
         return largest_error(np.concatenate([np.reshape(values, (chains, n, -1)) for values in parameters], axis=2))

@@ -175,6 +175,8 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
     made, draws, cut = run.made, run.draws, run.cut
     if cut == "interrupted":
         return {"interrupted": f"The run was interrupted after {made} draws per chain; the results hold those."}
+    if cut in ("", "max_time") and made and run.precision is not None and run.precision[1] > run.precision[0]:
+        return _about_precision(run, *run.precision)
     if cut == "max_time":
         if not made:
             return {"no-draws": "max_time was reached during warm-up, and there are no draws: raise max_time."}
@@ -188,14 +190,6 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
         return {} if made else {"no-draws": "The run was stopped within warm-up and has no draws: let it run longer."}
     if not made:
         return {"no-draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
-    if run.precision is not None and run.precision[1] > run.precision[0]:
-        wanted, reached = run.precision
-        needed = math.ceil(made * (reached / wanted) ** 2)
-        return {
-            "few-draws": f"The run ended with errors of up to {reached:.2g} standard deviations: precision={wanted:g} "
-            f"needs about {needed:,} draws per chain, so raise draws and "
-            f"max_evaluations{draws_cost(run.spent, made, needed)}."
-        }
     if draws is not None and made < draws:
         enough = draws_cost(run.spent, made, draws)
         return {
@@ -203,6 +197,17 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
             f"max_evaluations{enough}, or make the others with {extension(draws - made)}."
         }
     return {}
+
+
+def _about_precision(run: FinishedRun, wanted: float, reached: float) -> dict[str, str]:
+    if not math.isfinite(reached):
+        return {}  # a coordinate never moved, which has a warning of its own
+    needed = math.ceil(run.made * (reached / wanted) ** 2)
+    return {
+        "few-draws": f"The run ended with errors of up to {reached:.2g} standard deviations: precision={wanted:g} "
+        f"needs about {needed:,} draws per chain, so raise what limits the run: draws, max_time or "
+        f"max_evaluations{draws_cost(run.spent, run.made, needed)}."
+    }
 
 
 def _about_rejected(rejected: Rejections) -> dict[str, str]:

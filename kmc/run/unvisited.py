@@ -20,7 +20,9 @@ from kmc.surrogate.whitening import whiten_states
 _FAR = 6.0  # times the usual distance between draws is far from all of them
 _LEAST_SHARE = 0.05  # of the mass of draws and mode together
 _STARTS = 64  # chains on the surrogate that begin at draws, and at the highest points that are far from them
-_MOVES = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.15, small_step_probability=0.4)
+_MOVES = InnerChainOptions(
+    step_size=0.1, trajectory_length=2.5, independence_probability=0.15, small_step_probability=0.4
+)
 _DRAWS, _BETWEEN = 8, 10  # of each of these chains, and moves between them
 _STAYING = 0.9  # of the chains that are far from the draws at first, in another mode: along a ridge they come back
 _ON_WAY, _DIP = 50, 2.0  # points between a mode and the draws; nats that s is lower there: a tail only rises

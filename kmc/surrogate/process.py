@@ -26,7 +26,7 @@ from kmc.surrogate.wall_jit_state import NO_WALL
 from kmc.surrogate.walls import Wall, learn_wall
 from kmc.surrogate.whitening import Whitening
 
-REACH = 1.5
+REACH = 4.0
 """The density falls outside the ball of the points that are not deep, so many times as large."""
 
 SEARCHED = (250, 1000)
@@ -141,14 +141,22 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
         if transport != last.transport:
             white = whitened_coordinates(transport(seen.draws))
             fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
-    best_fit = min(fits, key=_loss)
+    # The transports are compared when each has the scales that suit it: a funnel may be a scale that is not yet found.
+    each: list[Process] = []
+    for one in sorted(fits, key=_loss):
+        if all(one.transport != other.transport for other in each):
+            each.append(one)
+    return min((_with_scales(seen, one, (*starts, SCALED), rng, counting) for one in each), key=_loss)
+
+
+def _with_scales(seen, found, starts, rng, counting) -> Process:
+    """Return a fit with scales added or taken away, as long as the likelihood grows."""
     while True:
-        assert best_fit.observed is not None
-        changed = best_change(best_fit.observed, best_fit.regression.coordinates)
-        other = _fit(seen, best_fit.transport, changed, (*starts, SCALED), rng, counting=counting)
-        if not _loss(other) < _loss(best_fit) - WORTH:
-            return best_fit
-        best_fit = other
+        changed = best_change(found.observed, found.regression.coordinates)
+        other = _fit(seen, found.transport, changed, starts, rng, counting=counting)
+        if not _loss(other) < _loss(found) - WORTH:
+            return found
+        found = other
 
 
 def _loss(fit):

@@ -50,7 +50,9 @@ from tests.oracles import mcmc
 LEVEL = mcmc.LEVEL / 10  # as there are more than a hundred tests of this kind
 SIZE, SWEEPS = 450, 3  # the errors of test_mutations.py exceed the limits by far with so many
 MANY = 900  # in the weekly check, and for walks: their errors change less
-INNER = InnerChainOptions(step_size=0.5, trajectory_length=2.0, jump_probability=0.2, small_step_probability=0.4)
+INNER = InnerChainOptions(
+    step_size=0.5, trajectory_length=2.0, independence_probability=0.2, small_step_probability=0.4
+)
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,8 @@ def snookers(case: Case):
 
 def runs(case: Case, surrogate: Any, **options):
     """Moves of a plan; the options are its shares."""
-    return proposals_of(case, case.plan(surrogate, **options).propose)
+    plan = case.plan(surrogate, **options)
+    return proposals_of(case, lambda rng, x: plan.propose([rng], [x])[0])
 
 
 def main_phase_from(case: Case, rng: np.random.Generator, x: np.ndarray, draws: int) -> SamplerSetup:
@@ -277,7 +280,7 @@ def added_moves(case: Case, sweeps: int = SWEEPS):
     pairs, plan = moves.as_moves([(kind, 0.2) for kind in kinds]), case.plan(case.wrong)
 
     def propose(rng, x):
-        return moves.propose_one_of(pairs, rng, x, archive=case.archive) or plan.propose(rng, x)
+        return moves.propose_one_of(pairs, rng, x, archive=case.archive) or plan.propose([rng], [x])[0]
 
     return proposals_of(case, propose, sweeps)
 

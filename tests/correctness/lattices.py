@@ -43,7 +43,7 @@ from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary
 from tests.oracles.mcmc import jit_state
 
 JUMPS = InnerChainOptions(
-    step_size=0.1, trajectory_length=1.0, jump_probability=1.0, small_step_probability=0.0
+    step_size=0.1, trajectory_length=1.0, independence_probability=1.0, small_step_probability=0.0
 )  # no momenta
 GAMMA = 2.0  # of differential evolution: differences of integers times it are integers
 
@@ -181,7 +181,8 @@ def check_plan(lattice: Lattice, **options) -> None:
     """``ProposalMixture.propose`` and ``Walkers.decide``: the target is stationary, a step reversible."""
     moves, dim = plan(lattice, **options), lattice.points.shape[1]
     with without_the_compiler():
-        matrix = transition_matrix(walker_step(lattice, moves.propose), len(lattice.points), nodes(dim))
+        step = walker_step(lattice, lambda rng, x: moves.propose([rng], [x])[0])
+        matrix = transition_matrix(step, len(lattice.points), nodes(dim))
     assert_stationary(matrix, lattice.mass())
 
 

@@ -11,7 +11,9 @@ from kmc.surrogate.density import Component
 from kmc.surrogate.process import Seen, fit_to_draws
 from kmc.surrogate.transport import IDENTITY, Funnel
 
-INNER = InnerChainOptions(step_size=0.4, trajectory_length=2.0, jump_probability=0.2, small_step_probability=0.4)
+INNER = InnerChainOptions(
+    step_size=0.4, trajectory_length=2.0, independence_probability=0.2, small_step_probability=0.4
+)
 FUNNEL = Funnel(0, 0.1, np.zeros(2), np.array([0.0, 0.5]))
 
 
@@ -45,7 +47,7 @@ def plan(surrogate, **options):
 
 def proposed(moves, count=60):
     x = np.random.default_rng(2).standard_normal((count, 2))
-    return x, [moves.propose(np.random.default_rng(i), row) for i, row in enumerate(x)]
+    return x, moves.propose([np.random.default_rng(i) for i in range(count)], list(x))
 
 
 def test_the_ratio_is_that_of_the_surrogates_density(surrogate):
@@ -83,9 +85,19 @@ def test_a_chain_that_goes_nowhere_needs_no_evaluation(surrogate):
     stuck = plan(surrogate, archive_probability=0.0, inner=InnerChainOptions(1e6, 1e6, 0.0, 0.0))
     x = np.array([0.3, -0.2])
     for seed in range(10):
-        proposal = stuck.propose(np.random.default_rng(seed), x)
+        (proposal,) = stuck.propose([np.random.default_rng(seed)], [x])
         assert not proposal.moved
         np.testing.assert_array_equal(proposal.position, x)
+
+
+def test_proposals_side_by_side_are_those_of_one_after_the_other(surrogate):
+    moves = plan(surrogate)
+    x, together = proposed(moves)
+    for i, (row, proposal) in enumerate(zip(x, together, strict=True)):
+        (alone,) = moves.propose([np.random.default_rng(i)], [row])
+        np.testing.assert_array_equal(proposal.position, alone.position)
+        np.testing.assert_equal(proposal[1:], alone[1:])
+    assert len({proposal.move for proposal in together}) > 2
 
 
 def test_a_plan_is_not_changed_by_proposing(surrogate):
@@ -93,7 +105,7 @@ def test_a_plan_is_not_changed_by_proposing(surrogate):
     arrays = [moves.archive, *moves.mixture, *(a for a in surrogate.jit_state if isinstance(a, np.ndarray))]
     copies = [a.copy() for a in arrays]
     for _ in range(100):
-        moves.propose(rng, np.ones(2))
+        moves.propose([rng], [np.ones(2)])
     for array, copy in zip(arrays, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
 

@@ -9,6 +9,7 @@ import pytest
 import kmc
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc.base import SamplerSetup
+from kmc.readout.evaluated import read
 from kmc.targets.toys import Banana, Bimodal, Gaussian
 from tests.oracles import differences
 
@@ -315,3 +316,16 @@ def test_chains_start_at_draws_that_were_as_predicted():
             values[:8] -= 1e3
         state.advance(values)
     assert not any(np.any(np.all(deep == x, axis=1)) for x in state.walkers.x)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_ends_of_a_ridge_beyond_all_evaluations_are_not_cut_off(seed):
+    """They were, without a warning, where the regression knew them: at 2.5 standard deviations by tens of nats."""
+    target = Banana(2)
+    start = np.array([20.0, 8.0]) * np.random.default_rng(seed).standard_normal((4, 2))
+    idata = run(target, 2, start, max_evaluations=300, seed=seed)
+    (surrogate,) = (one.density for one in read(idata, kmc.Model(target, dim=2), "result").replicates)
+    x = target.sample(np.random.default_rng(4), 4000)
+    off = np.array([target(row) for row in x]) - surrogate.log_density(x)
+    far = np.abs(x[:, 0]) > 2.3 * x[:, 0].std()
+    assert far.sum() > 50 and np.quantile(off[far] - np.median(off), 0.9) < 0.5

@@ -11,7 +11,9 @@ from kmc.surrogate.wall_jit_state import WallState
 from tests.oracles.mcmc import jit_state
 
 N, D = 40, 3
-INNER = InnerChainOptions(step_size=0.4, trajectory_length=2.0, jump_probability=0.2, small_step_probability=0.4)
+INNER = InnerChainOptions(
+    step_size=0.4, trajectory_length=2.0, independence_probability=0.2, small_step_probability=0.4
+)
 WALL = WallState(np.eye(D), np.zeros(D), np.array([0.5]), np.array([[2.0, 1.0, 0.0]]), np.zeros((0, D, D)))
 
 

@@ -22,9 +22,11 @@ LINES = {
 }
 
 # Steps so large that a good part is rejected, so that errors show.
-COARSE = InnerChainOptions(step_size=1.3, trajectory_length=2.5, jump_probability=0.3, small_step_probability=0.4)
-JUMPS = COARSE._replace(jump_probability=1.0)
-TRAJECTORIES = COARSE._replace(jump_probability=0.0)
+COARSE = InnerChainOptions(
+    step_size=1.3, trajectory_length=2.5, independence_probability=0.3, small_step_probability=0.4
+)
+JUMPS = COARSE._replace(independence_probability=1.0)
+TRAJECTORIES = COARSE._replace(independence_probability=0.0)
 KINDS = pytest.mark.parametrize(
     "options", slow_except({"both": COARSE, "jumps": JUMPS, "trajectories": TRAJECTORIES}, {"both"})
 )

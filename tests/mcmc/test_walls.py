@@ -85,7 +85,9 @@ def test_mirrored_paths_are_reversible_and_preserve_volume(learned, power):
 @pytest.mark.parametrize("power", [1.0, 0.4])
 def test_runs_leave_the_walled_surrogate_invariant(learned, power):
     state, rng = SMOOTH._replace(wall=learned), np.random.default_rng(2)
-    options = InnerChainOptions(step_size=0.8, trajectory_length=2.5, jump_probability=0.3, small_step_probability=0.4)
+    options = InnerChainOptions(
+        step_size=0.8, trajectory_length=2.5, independence_probability=0.3, small_step_probability=0.4
+    )
     mixture = local_mixture(rng.standard_normal((9, 2)))
     spread = np.linalg.cholesky(np.linalg.inv(power * SMOOTH.precision))
     draws = SMOOTH.location + rng.standard_normal((12_000, 2)) @ spread.T

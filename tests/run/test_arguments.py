@@ -160,7 +160,7 @@ OPTIONS = [
     (kmc.KernelHMC, "tempered_probability", -0.1, ["[0, 1]"]),
     (kmc.KernelHMC, "single_move_probability", NAN, ["[0, 1]"]),
     (kmc.KernelHMC, "mode_jump_probability", -1, ["[0, 1]"]),
-    (kmc.KernelHMC, "jump_probability", 2, ["[0, 1]"]),
+    (kmc.KernelHMC, "independence_probability", 2, ["[0, 1]"]),
     (kmc.KernelHMC, "small_step_probability", INF, ["[0, 1]"]),
     (kmc.KernelHMC, "small_step_probability", True, ["[0, 1]"]),
     (kmc.KernelHMC, "trajectory_length", -1.0, ["number in (0, inf"]),

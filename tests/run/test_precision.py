@@ -42,6 +42,26 @@ def test_a_run_that_ends_before_is_told():
         kmc.sample(normal, dim=2, draws=60, warmup=100, seed=4, precision=0.01, **QUIET)
 
 
+def test_the_clock_is_no_excuse():
+    with pytest.warns(kmc.KmcWarning, match=r"precision=0\.001 needs about"):
+        kmc.sample(normal, dim=1, draws=None, max_time=1.0, seed=6, precision=0.001, **QUIET)
+
+
+def test_chains_that_never_move_are_not_precise():
+    with pytest.warns(kmc.KmcWarning, match="A coordinate never moved"):
+        idata = kmc.sample(
+            lambda x: 0.0 if np.all(x == 1.0) else -np.inf,
+            dim=2,
+            initial=np.ones((4, 2)),
+            draws=60,
+            warmup=20,
+            seed=7,
+            precision=0.5,
+            **QUIET,
+        )
+    assert idata["posterior"].sizes["draw"] == 60
+
+
 def test_a_store_is_resumed_to_the_same_end(tmp_path):
     def stop(progress):
         return progress.phase == "sampling" and progress.draw >= 40

@@ -61,6 +61,14 @@ def test_a_positive_parameter_that_overflows():
         run(kmc.Model(log_density, parameters={"a": kmc.Real(), "s": kmc.Positive()}), max_evaluations=3000)
 
 
+def test_an_overflow_of_a_proper_density_is_no_wrong_sign():
+    with pytest.raises(kmc.EvaluationError, match="raised OverflowError"):
+        run(lambda x: x[0] - math.exp(x[0]), initial=np.array([[0.0], [1.0], [2.0], [750.0]]), dim=1)
+    model = kmc.Model(lambda x: -math.exp(abs(x[0])), dim=1)
+    with pytest.raises(kmc.EvaluationError, match="raised OverflowError"):
+        run(model, kmc.RandomWalkMetropolis(scale=1e3), initial=np.ones((4, 1)))
+
+
 @pytest.mark.parametrize("exp", [math.exp, np.exp])
 def test_a_log_density_whose_own_arithmetic_overflows(exp):
     """Python's floats raise OverflowError where numpy's are infinite."""

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from kmc.surrogate.walls import learn_wall
+from kmc.surrogate.walls import Regions, learn_wall
 
 RNG = np.random.default_rng(5)
 
@@ -74,3 +76,23 @@ def test_no_wall_where_there_is_none_or_far_away():
     x = 3 * RNG.standard_normal((2000, 3))
     assert learn_wall(x, np.zeros(len(x)), states, rng=RNG) is None
     assert learn_wall(x, np.where(np.linalg.norm(x, axis=1) > 7, -np.inf, 0.0), states, rng=RNG) is None
+
+
+def test_a_wall_keeps_its_regions_and_others_are_added():
+    """Nothing tests a last fit, so it does not choose anew: a wedge is a curved surface, too, one half of it false."""
+    rng = np.random.default_rng(3)
+
+    def wedge(x):
+        return (x[:, 0] > 0) & (x[:, 1] > x[:, 0])
+
+    states = np.abs(rng.standard_normal((400, 2))) @ np.array([[1.0, 1.0], [0.0, 1.0]])
+    x = np.vstack([states, 3.0 * rng.standard_normal((400, 2))])
+    values = np.where(wedge(x), 0.0, -np.inf)
+    one = learn_wall(x, values, states, rng=rng)
+    (first, *_), curved = one.regions
+    for rows, kind in (([first], curved), ([first] * 5, curved), ([np.append(first, [0.0] * 3)], True)):
+        known = replace(one, regions=Regions(np.array(rows), kind))
+        kept = learn_wall(x, values, states, rng=rng, last=known)
+        assert kept.regions.curved == kind and kept.whitening is known.whitening
+        assert len(kept.regions.coefficients) >= max(len(rows), 1 if kind else 2)
+        assert kept.behind(x[~wedge(x)]).mean() > 0.9 and kept.behind(states).mean() < 0.05
