@@ -271,13 +271,12 @@ class KernelHMCState:
             self._asked = learning.propose(left)
             return
         values = values[: len(starts)]
-        finite = np.isfinite(values)
-        right = finite & learning.right if len(starts) else finite
-        usable = np.flatnonzero(right if right.any() else finite)
+        usable = np.flatnonzero(np.isfinite(values) & learning.right[: len(starts)])
         if not len(usable):  # the highest of the run's own evaluations
             own = slice(len(self._known[0]) - len(self.setup.initial), None)
             starts, values = learning.points[own], learning.values[own]
-            usable = np.argsort(-values, kind="stable")[:1]
+            highest = np.argsort(-values, kind="stable")[:chains]
+            usable = highest[np.isfinite(values[highest])]
         rows = np.resize(usable, chains)
         self.walkers = Walkers(self._rngs, starts[rows], values[rows])
         self._frozen = {

@@ -141,6 +141,8 @@ def contradiction(traces: Sequence[Trace], densities: Sequence[Density | None], 
         if density is None or not trace.proposals or trace.log_density.size >= FEW:
             continue
         values, proposals, move = trace.log_density, trace.proposals, trace.stats["move"]
+        if not np.isfinite(proposals["lp"]).any():  # all chains stand still, and nothing is known of the surrogate
+            continue
         replicate = Replicate(trace.positions, values, proposals["x"], proposals["lp"], move, density)
         found = ReplicateEstimate(replicate, _unchanged, each, _SURROGATE_DRAWS, np.inf)
         if found.contradicted:

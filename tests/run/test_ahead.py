@@ -128,7 +128,7 @@ def test_an_error_comes_with_the_draws_before_it():
 
 def test_blobs_and_rejected_values():
     def function(x):
-        return (np.nan if x[0] > 2.5 else log_density(x)), {"twice": 2 * x}
+        return (np.nan if x[0] > 1.5 else log_density(x)), {"twice": 2 * x}
 
     model = kmc.Model(function, dim=2)
     asked = {key: value for key, value in PLAIN.items() if key != "dim"}
