@@ -141,7 +141,7 @@ def contradiction(traces: Sequence[Trace], densities: Sequence[Density | None], 
         if density is None or not trace.proposals or trace.log_density.size >= FEW:
             continue
         values, proposals, move = trace.log_density, trace.proposals, trace.stats["move"]
-        if not np.isfinite(proposals["lp"]).any():  # all chains stand still, and nothing is known of the surrogate
+        if not np.ptp(trace.positions, axis=(0, 1)).any():  # all chains stand at one point: nothing can be compared
             continue
         replicate = Replicate(trace.positions, values, proposals["x"], proposals["lp"], move, density)
         found = ReplicateEstimate(replicate, _unchanged, each, _SURROGATE_DRAWS, np.inf)
