@@ -20,7 +20,7 @@ from kmc.kernel_hmc.batch import candidates, choose
 from kmc.kernel_hmc.climb import LOST, RADII, climb
 from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
-from kmc.kernel_hmc.surrogate_chains import Chains, sample, tuned
+from kmc.kernel_hmc.surrogate_chains import Chains, doubts, sample, tuned
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogate.process import Process, Seen, condition_again, first_fit, fit_again
 from kmc.surrogate.regression import STARTS
@@ -91,6 +91,8 @@ class Learning:
         Which of the last draws that were tested are not deep below what was predicted.
     draws : ndarray, shape (m, d)
         Draws of the process at power 1: of the posterior, if its temperature is 1.
+    ratio : float
+        Of errors to the process's standard deviations, by the last batches; 1 as long as they are too few.
 
     Raises
     ------
@@ -134,6 +136,7 @@ class Learning:
         self._n_drawn = 0
         self.right = np.empty(0, bool)
         self.draws = self.points
+        self.ratio = 1.0
 
     @property
     def error(self) -> float:
@@ -184,15 +187,14 @@ class Learning:
         self._keep(self._batch, values, gradients)
         self._batch = None
 
-    def fit(self, *, last: bool = False) -> None:
+    def fit(self, *, search: bool | None = None) -> None:
         """Fit to all values, and sample the fit.
 
-        Hyperparameters stay for a while, as they cost most; at the ``last`` fit, too, as no prediction
-        would test others.
+        Hyperparameters are searched for now and then, as this costs most, unless ``search`` says whether.
         """
         settings, rng = self._settings, self._rng
         seen = self._seen
-        search = self._searched = len(self.values) >= self._due and not last
+        search = self._searched = len(self.values) >= self._due if search is None else search
         if self._chains is None:
             self.process = first_fit(seen, rng)
         elif search:
@@ -209,16 +211,16 @@ class Learning:
             best = self.points[np.argsort(-self.values, kind="stable")[: len(self.values) // 4]]
             self.modes = find_modes(self.process, np.vstack([best, chains.positions]))
         ratio = self._calibration(10 + self.points.shape[1])
-        self._ratio = ratio if np.isfinite(ratio) else 1.0
+        self.ratio = ratio if np.isfinite(ratio) else 1.0
         positions, self._chains = sample(
-            self.process, chains, rng, blocks=settings.blocks, ratio=self._ratio, modes=self.modes
+            self.process, chains, rng, blocks=settings.blocks, ratio=self.ratio, modes=self.modes
         )
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
         self._typical = float(np.median(self._heights(self.draws)))
         known = self.noise_sd  # which is no doubt
-        doubts = np.sqrt(self._deviations(self.draws[::8]) ** 2 - known**2)
-        self._doubt = float(np.sqrt(np.mean(np.minimum(doubts, MOST) ** 2)))
+        errors = np.sqrt(self._deviations(self.draws[::8]) ** 2 - known**2)
+        self._doubt = float(np.sqrt(np.mean(np.minimum(errors, MOST) ** 2)))
 
     def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2) -> np.ndarray:
         """Return draws (m, d) of the process at power 1, after half as many blocks of moves that are dropped."""
@@ -230,10 +232,14 @@ class Learning:
             rng,
             blocks=dropped + blocks,
             moves=moves,
-            ratio=self._ratio,
+            ratio=self.ratio,
             modes=self.modes,
         )
         return positions[dropped:, self._chains.powers == 1.0].reshape(-1, self.points.shape[1])
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Return the log-density that draws are of, at the rows of x (k, d), (k,)."""
+        return self.process.log_density(x) - doubts(self.process, x, self.ratio)
 
     def passes(self, points: np.ndarray, values: np.ndarray, left: int, *, drawn: int) -> bool:
         """Keep the values (k,) at points (k, d), and return whether learning should end, with so many evaluations left.

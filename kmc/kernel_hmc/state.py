@@ -209,7 +209,7 @@ class KernelHMCState:
         inner = InnerChainOptions(
             0.0, options.trajectory_length, options.independence_probability, options.small_step_probability
         )
-        learning.fit(last=True)
+        learning.fit(search=False)
         surrogate = learning.process
         archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
         z = surrogate.coordinates(archive)

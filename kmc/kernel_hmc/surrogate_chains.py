@@ -71,33 +71,42 @@ def sample(
         stuck = np.all(found.position == start, axis=1)
         return np.where(stuck[:, None], x, process.back(found.position))  # without rounding errors
 
-    doubts = _doubts(process, x, ratio)
+    doubt = doubts(process, x, ratio)
     visited, lost = [], []
     for _ in range(blocks):
         ends = moved(x)
-        more = _doubts(process, ends, ratio)
+        more = doubts(process, ends, ratio)
         lost.append(np.mean((process.beyond(ends) | (more > 0.0))[powers == 1.0]))
-        taken = np.log(rng.random(len(x))) < powers * (doubts - more)
-        x, doubts = np.where(taken[:, None], ends, x), np.where(taken, more, doubts)
-        now = process.log_density(x) - doubts
+        taken = np.log(rng.random(len(x))) < powers * (doubt - more)
+        x, doubt = np.where(taken[:, None], ends, x), np.where(taken, more, doubt)
+        now, volume = _heights(process, x, doubt)
         if modes is not None:
             ends, change = modes.jump(rng, x)
-            more = _doubts(process, ends, ratio)
-            then = process.log_density(ends) - more
-            gain = powers * (then - now) + change
+            more = doubts(process, ends, ratio)
+            then, after = _heights(process, ends, more)
+            gain = powers * (then - now) + after - volume + change
             taken = np.log(rng.random(len(x))) < gain
-            x, doubts = np.where(taken[:, None], ends, x), np.where(taken, more, doubts)
+            x, doubt = np.where(taken[:, None], ends, x), np.where(taken, more, doubt)
             now = np.where(taken, then, now)
-        after = _exchanged(now, powers, rng)
-        x, doubts = x[after], doubts[after]
+        order = _exchanged(now, powers, rng)
+        x, doubt = x[order], doubt[order]
         visited.append(x)
     return np.array(visited), replace(chains, positions=x, lost=float(np.mean(lost)))
 
 
-def _doubts(process, x, ratio):
+def doubts(process: Process, x: np.ndarray, ratio: float) -> np.ndarray:
     """Return what is subtracted from the log-density at the rows of x (k, d), (k,)."""
     sd = process.regression.standard_deviations(process.transport(x))
     return np.maximum(ratio * sd - TRUSTED, 0.0)
+
+
+def _heights(process, x, doubt):
+    """Return the log-density of the transported u at the rows of x (k, d), whose powers chains sample, and log |du/dx|.
+
+    Powers of the density of x would be other densities.
+    """
+    volume = process.transport.log_jacobian(x)
+    return process.log_density(x) - volume - doubt, volume
 
 
 def _exchanged(heights, powers, rng):

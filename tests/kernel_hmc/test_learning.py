@@ -27,7 +27,7 @@ def learned(target, initial, budget, seed):
         if learning.is_done(1000 - len(learning.values)):
             break
         learning.tell(rows(target)(points))
-    learning.fit(last=True)
+    learning.fit(search=False)
     return learning
 
 
