@@ -14,6 +14,7 @@ from kmc.checks import Seed
 from kmc.control_variates.replicate import Replicate
 from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen import decoded
+from kmc.run.given import EVALUATIONS
 from kmc.run.store.load import load
 from kmc.run.warning_codes import OF_DRAWS, warnings
 
@@ -29,7 +30,7 @@ class Result:
     Attributes
     ----------
     replicates : list of Replicate
-        One for each independent run.
+        One for each independent run; none if there are too few draws.
     constrain : callable
         From vectors (n, d) to the parameters; a ValueError if only the model can do it, and none was passed.
     named : bool
@@ -38,6 +39,10 @@ class Result:
         For each parameter, a label for each of its numbers.
     idata
         The whole result.
+    evaluations : (x, values), ndarrays, shape (n, d) and (n,)
+        Those of a run with too few draws.
+    noisy : bool
+        Whether values are noisy.
     """
 
     replicates: list[Replicate]
@@ -45,10 +50,15 @@ class Result:
     named: bool
     labels: dict[str, list[str]]
     idata: Any
+    evaluations: tuple[np.ndarray, np.ndarray] = (np.empty((0, 0)), np.empty(0))
+    noisy: bool = False
+    n_draws: int = 0
 
 
-def read(result: Any, model: Any, name: str = "result") -> Result:
+def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Result:
     """Read a user's argument.
+
+    A short run is read as its evaluations, see :func:`is_short`.
 
     Raises
     ------
@@ -57,10 +67,12 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     """
     idata = opened(result, name)
     groups = groups_of(idata)
+    if is_short(idata, least):
+        return _by_evaluations(idata, model, name)
     if not {"proposals", "surrogate"} <= groups:
         raise ValueError(
             f"{name} has no groups proposals and surrogate: this needs a run of sampler='kernel-hmc' with "
-            "adaptation='freeze' and save_surrogate=True, that made at least one draw; "
+            "adaptation='freeze' and save_surrogate=True; "
             f"this one is of sampler={idata.attrs.get('sampler')!r}"
         )
     try:
@@ -69,12 +81,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
         raise ValueError(f"{name}: {error}") from error
     proposals, dim = idata["proposals"], idata["proposals"].sizes["x_dim_0"]
     named = "unconstrained_posterior" in groups
-    constrain: Any = parts[0].constrain
-    if model is not None:
-        model = as_model(model, dim, "model")
-        constrain = model.constrain
-    elif constrain is None:
-        constrain = partial(_needs_model, name)
+    constrain = _constrain(model, parts[0].constrain, dim, name)
     draws = _numbers(idata["unconstrained_posterior"] if named else idata["posterior"], "x", name)
     log_density = _numbers(idata["sample_stats"], "lp", name)
     columns = (draws, log_density, *(_numbers(proposals, column, name) for column in ("x", "lp", "move")))
@@ -84,7 +91,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     if {density.dim for part in parts for density in part.densities} != {dim}:
         raise ValueError(f"{name} has a surrogate of another number of parameters than {dim}")
     replicates: list[Replicate] = []
-    noisy = any(flag in str(idata.attrs.get("noisy", 0)) for flag in ("1", "true"))  # of several runs, a JSON list
+    noisy = _is_noisy(idata)
     missed = " ".join(sentence for code, sentence in warnings(idata).items() if code in OF_DRAWS).rstrip(".")
     first = 0
     for part in parts:
@@ -99,6 +106,39 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     if (fewest := min(replicate.draws.shape[1] for replicate in replicates)) < 2:
         raise ValueError(f"{name} has {fewest} draws per chain: expected at least 2; sample for longer")
     return Result(replicates, constrain, named, _labels(idata["posterior"]), idata)
+
+
+def is_short(idata: Any, least: int) -> bool:
+    """Return whether a run has evaluations to learn from, and fewer than 2 draws per chain or ``least`` in all."""
+    sizes = idata["posterior"].sizes
+    return EVALUATIONS in groups_of(idata) and (sizes["draw"] < 2 or sizes["chain"] * sizes["draw"] < least)
+
+
+def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
+    """Read the evaluations of a run that has few draws or none."""
+    group = idata[EVALUATIONS]
+    x, values = _numbers(group, "x", name), _numbers(group, "lp", name)
+    if x.ndim != 2 or values.shape != x.shape[:1] or np.isnan(values).any() or not np.isfinite(x).all():
+        raise ValueError(f"{name} has evaluations that no run makes, {values.shape} values at points {x.shape}")
+    named = "unconstrained_posterior" in groups_of(idata)
+    constrain = _constrain(model, None if named else _as_x, x.shape[1], name)
+    noisy, n_draws = _is_noisy(idata), idata["sample_stats"]["lp"].size
+    return Result([], constrain, named, _labels(idata["posterior"]), idata, (x, values), noisy, n_draws)
+
+
+def _as_x(points: np.ndarray) -> dict[str, np.ndarray]:
+    return {"x": points}
+
+
+def _is_noisy(idata: Any) -> bool:
+    return any(flag in str(idata.attrs.get("noisy", 0)) for flag in ("1", "true"))  # of several runs, a JSON list
+
+
+def _constrain(model: Any, own: Constrain | None, dim: int, name: str) -> Constrain:
+    """Return how to constrain parameters: by the model if it is given, or by what the result knows."""
+    if model is not None:
+        return as_model(model, dim, "model").constrain
+    return partial(_needs_model, name) if own is None else own
 
 
 def _numbers(group: Any, variable: str, name: str) -> np.ndarray:

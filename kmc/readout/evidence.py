@@ -22,8 +22,9 @@ from kmc.control_variates.verdict import judge
 from kmc.convergence import worst_rhat
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
-from kmc.readout.evaluated import as_list, groups_of, opened, read, seed_of
+from kmc.readout.evaluated import as_list, groups_of, is_short, opened, read, seed_of
 from kmc.readout.ladder import is_tempered, ladder_estimates
+from kmc.readout.learned import LEARNED, Learned
 from kmc.run.arguments import as_model
 from kmc.run.display import steps
 from kmc.run.warning_codes import sentences_of
@@ -67,7 +68,7 @@ def evidence(
     Parameters
     ----------
     result : result of kmc.sample, path of a store, list of them, or mapping of names to them
-        Runs of "kernel-hmc" with a frozen surrogate, or of "tempered" for models that have their prior apart, each with
+        Runs of "kernel-hmc", or of "tempered" for models that have their prior apart, each with
         its own model. Runs of "kernel-hmc" of one model may be joined along the dimension "chain": their estimates are
         combined.
     prior_normalized : bool
@@ -99,8 +100,8 @@ def evidence(
     Raises
     ------
     TypeError, ValueError
-        The result has no surrogate and no ladder that ends in the prior, or fewer than 100 draws; an argument is
-        invalid.
+        The result has no surrogate and no ladder that ends in the prior, or too few draws and evaluations; an argument
+        is invalid.
 
     Warns
     -----
@@ -134,6 +135,9 @@ def evidence(
     all temperatures by MBAR [3]_, and its standard error from their autocorrelated series. The mass of the prior is
     known from states at the last temperature if that is ``math.inf``, and otherwise by reweighting those at the highest
     one; where the likelihood is zero only the former is right.
+
+    A run with fewer than 100 draws is answered for by functions that its evaluations allow, as by
+    :func:`kmc.expectations`: the evidence and its error are the mean and the standard deviation of their integrals.
 
     A mode that no evaluation has found is not included.
 
@@ -209,12 +213,25 @@ def _checked(part: Part, draws: np.ndarray) -> Part:
 
 
 def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequence, further: int) -> list[Part]:
-    replicates = read(idata, model, name).replicates
+    run = read(idata, model, name, least=ENOUGH_DRAWS)
+    if not run.replicates:
+        if further:
+            raise ValueError(f"max_evaluations={further}: {name} has {run.n_draws} draws; sample for longer instead")
+        return [_of_learned(Learned(run, name, seed))]
+    replicates = run.replicates
     evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2], "model")) if further else None
     return [
         _checked(_of_replicate(replicate, own, evaluate, further // len(replicates)), replicate.draws)
         for replicate, own in zip(replicates, seed.spawn(len(replicates)), strict=True)
     ]
+
+
+def _of_learned(learned: Learned) -> Part:
+    """The integrals of functions that the evaluations allow: their mean and standard deviation."""
+    table = learned.table()
+    (log_mass, se), found = learned.log_mass(), table.log_masses
+    said = " ".join(learned.sentences(table)).rstrip(".")
+    return Part(log_mass + float(found.mean()), float(np.hypot(found.std(), se)), log_mass, said, np.empty((3, 0)))
 
 
 def _of_ladders(idata: Any, name: str, prior_normalized: bool, further: int) -> list[Part]:
@@ -365,15 +382,21 @@ def _dataset(names, results: list[Any], found: list[Part], prior_normalized: boo
     attrs = {
         "warnings": said,
         "prior_normalized": int(prior_normalized),
-        "method": "; ".join(dict.fromkeys(_LADDER if is_tempered(idata) else _SURROGATE for idata in results)),
+        "method": "; ".join(dict.fromkeys(map(_method, results))),
     }
     return xarray.Dataset(variables, coords=coords, attrs=attrs)
+
+
+def _method(idata: Any) -> str:
+    if is_tempered(idata):
+        return _LADDER
+    return LEARNED if is_short(idata, ENOUGH_DRAWS) else _SURROGATE
 
 
 def _divergence(idata: Any, part: Part) -> tuple[float, float]:
     """E log-likelihood - log Z, and its error; NaN if the likelihood is not known."""
     total = _log_likelihood(idata)
-    if total is None:
+    if total is None or not total.size:
         return np.nan, np.nan
     lengths = np.sum(~np.isnan(total), axis=1)  # of joined results, the shorter has NaN
     mean = squared = 0.0

@@ -14,10 +14,11 @@ from kmc.checks import Seed, as_amount, as_flag, as_number, is_number
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.estimate import Estimate, ReplicateEstimate
-from kmc.control_variates.replicate import Replicate
+from kmc.control_variates.replicate import ENOUGH_DRAWS, Replicate
 from kmc.control_variates.verdict import judge
 from kmc.errors import KmcWarning
 from kmc.readout.evaluated import as_list, read, seed_of
+from kmc.readout.learned import LEARNED, Learned
 from kmc.readout.quantities import Quantities
 from kmc.run.display import steps
 
@@ -46,7 +47,7 @@ def expectations(
     Parameters
     ----------
     result : result of kmc.sample, path of a store, or list of them
-        Runs of "kernel-hmc" with a frozen surrogate. Several must be of the same posterior; they may also be joined
+        Runs of "kernel-hmc". Several must be of the same posterior; they may also be joined
         along the dimension "chain", by ``arviz.concat`` or ``xarray.concat``.
     f : callable, optional
         A function of the parameters that returns a number or an array of numbers, always of one shape. Its argument is
@@ -81,12 +82,14 @@ def expectations(
     Raises
     ------
     TypeError, ValueError
-        The result has no surrogate; f returned NaN, or a different shape than before; an argument is invalid.
+        The result has no surrogate, or neither 100 draws nor 2 d + 2 evaluations; f returned NaN, or a different
+        shape than before; an argument is invalid.
 
     Warns
     -----
     KmcWarning
-        The density is zero at proposals of the surrogate: true errors near the edge may be larger than the stated ones.
+        There are fewer than 100 draws, and the surrogate answers alone. The density is zero at proposals of the
+        surrogate: true errors near the edge may be larger than the stated ones.
         There are fewer than 40 draws, or the surrogate is in doubt, as for :func:`kmc.evidence`: plain averages are
         returned. The run warned that its draws are not those of the posterior.
         It has mass far from all draws, 1,000 or more, and is used near them alone: a region that the draws have not
@@ -116,6 +119,12 @@ def expectations(
     elsewhere, too: s may be precise there and have a false mode far away. If the means there differ as well, by more
     than those of as many draws from s do, s is not used.
 
+    A run with fewer than 100 draws, as its budget or time was short, is answered for by the Gaussian-process regression
+    of its evaluations: from functions that are drawn from the regression's posterior, at draws of its mean. The means
+    and standard deviations of what they give are the answers and their errors, labelled by the attribute "method". A
+    fifth of the values is left out at first, and tells how far errors can be believed; functions behind the edge of the
+    support are zero where the nearest of resampled evaluations is. Answers are right as far as the regression is.
+
     Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
 
     References
@@ -139,8 +148,13 @@ def expectations(
     if vectorized and f is None:
         raise ValueError("vectorized=True and f=None: it describes a function f; leave it out")
     given = as_list(result)
-    runs = [read(one, model, "result" if len(given) == 1 else f"result[{i}]") for i, one in enumerate(given)]
+    names = ["result"] if len(given) == 1 else [f"result[{i}]" for i in range(len(given))]
+    runs = [read(one, model, name, least=ENOUGH_DRAWS) for name, one in zip(names, given, strict=True)]
     functions = [Quantities(f, vectorized, run) for run in runs]
+    if not all(run.replicates for run in runs):
+        if len(runs) > 1:
+            raise ValueError(f"result has {len(runs)} runs, one of them with fewer than 100 draws: pass that alone")
+        return _of_learned(Learned(runs[0], "result", seed_of(seed)), functions[0], levels)
     replicates = [(own, replicate) for own, run in zip(functions, runs, strict=True) for replicate in run.replicates]
     seeds = [each.spawn(1)[0] for each in seed_of(seed).spawn(len(replicates))]  # of one replicate, as for its evidence
     deadline = time.perf_counter() + (np.inf if limit is None else limit)
@@ -160,6 +174,39 @@ def expectations(
     return _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))
 
 
+def _of_learned(learned: Learned, function: Quantities, levels: np.ndarray) -> Any:
+    """Moments and quantiles of functions that the evaluations allow: their means and standard deviations."""
+    table = learned.table()
+    values, weights = function(table.points), table.weights  # (m, k), (functions, m)
+    means = weights @ values
+    mean, whole = means.mean(axis=0), weights.mean(axis=0)
+    variances = np.maximum(weights @ (values - mean) ** 2 - (means - mean) ** 2, 0.0)
+    variance = variances.mean(axis=0)
+    mcse = np.hypot(means.std(axis=0), np.sqrt(variance / table.effective))
+    mcse_sd = np.hypot(np.sqrt(variances).std(axis=0), np.sqrt(0.5 * variance / table.effective))
+
+    shape = len(levels), values.shape[1]
+    quantiles, widths, errors = np.empty(shape), np.empty(shape), np.empty(shape)
+    for i, rows in enumerate(np.argsort(values, axis=0).T):
+        ordered, each = values[rows, i], np.cumsum(weights[:, rows], axis=1)
+        ranks = np.cumsum(whole[rows]) - 0.5 * whole[rows]
+        for own, level in enumerate(levels):
+            quantiles[own, i] = limit = np.interp(level, ranks, ordered)
+            below = each[:, max(np.searchsorted(ordered, limit, side="right") - 1, 0)]
+            errors[own, i] = error = np.hypot(below.std(), np.sqrt(level * (1.0 - level) / table.effective))
+            first, last = np.interp([level - error, level + error], ranks, ordered)
+            widths[own, i] = 0.5 * (last - first)
+    said = learned.sentences(table)
+    for sentence in said:
+        warnings.warn(sentence, KmcWarning, stacklevel=3)
+    ess = levels[:, None] * (1.0 - levels[:, None]) / errors**2
+    none = np.full(len(mean), np.nan)
+    attrs = {"n_draws": learned.n_draws, "n_surrogate_draws": len(values), "corrected": 0, "warnings": said}
+    means, sds, plain = (mean, mcse), (np.sqrt(variance), mcse_sd), (none, none)
+    attrs["method"] = LEARNED
+    return _laid_out(function.labels, levels, means, sds, (quantiles, widths, ess), plain, attrs)
+
+
 def _doubts(replicate: Replicate, seed: np.random.SeedSequence) -> str:
     """Return what speaks against the surrogate, as :func:`kmc.evidence` of the same seed says it."""
     try:
@@ -169,13 +216,25 @@ def _doubts(replicate: Replicate, seed: np.random.SeedSequence) -> str:
 
 
 def _dataset(parts: list[ReplicateEstimate], levels: np.ndarray, labels: list[str], said: list[str]) -> Any:
-    import xarray
-
     mean, variance, mcse, mcse_variance = _mean_and_variance(parts)
     sd = np.where(np.isnan(mcse_variance), np.nan, np.sqrt(np.maximum(variance, 0.0)))
     mcse_sd = mcse_variance / (2.0 * np.where(sd > 0, sd, np.inf))
-    plain, plain_mcse = _plain(parts)
-    quantiles, mcse_quantiles, ess_quantiles = _quantiles(parts, levels, len(labels))
+    attrs = {
+        "n_draws": sum(part.n_draws for part in parts),
+        "n_surrogate_draws": sum(part.n_surrogate_draws for part in parts),
+        "corrected": int(not any(part.doubts for part in parts)),
+        "warnings": said,
+    }
+    quantiles = _quantiles(parts, levels, len(labels))
+    return _laid_out(labels, levels, (mean, mcse), (sd, mcse_sd), quantiles, _plain(parts), attrs, variance)
+
+
+def _laid_out(labels, levels, means, sds, quantiles, plain, attrs, variance=None) -> Any:
+    """Return the result, from values and their errors; quantiles have their equivalent sample sizes, too."""
+    import xarray
+
+    (mean, mcse), (sd, mcse_sd), (limits, widths, ess_quantiles) = means, sds, quantiles
+    variance = sd**2 if variance is None else variance
     with np.errstate(divide="ignore", invalid="ignore"):
         ess, ess_sd = variance / mcse**2, 0.5 * variance / mcse_sd**2
     each, table = ("quantity",), ("quantile", "quantity")
@@ -183,23 +242,18 @@ def _dataset(parts: list[ReplicateEstimate], levels: np.ndarray, labels: list[st
         {
             "mean": (each, mean),
             "sd": (each, sd),
-            "quantiles": (table, quantiles),
+            "quantiles": (table, limits),
             "mcse": (each, mcse),
             "mcse_sd": (each, mcse_sd),
-            "mcse_quantiles": (table, mcse_quantiles),
+            "mcse_quantiles": (table, widths),
             "equivalent_ess": (each, ess),
             "equivalent_ess_sd": (each, ess_sd),
             "equivalent_ess_quantiles": (table, ess_quantiles),
-            "plain_mean": (each, plain),
-            "plain_mcse": (each, plain_mcse),
+            "plain_mean": (each, plain[0]),
+            "plain_mcse": (each, plain[1]),
         },
         coords={"quantity": labels, "quantile": levels},
-        attrs={
-            "n_draws": sum(part.n_draws for part in parts),
-            "n_surrogate_draws": sum(part.n_surrogate_draws for part in parts),
-            "corrected": int(not any(part.doubts for part in parts)),
-            "warnings": said,
-        },
+        attrs=attrs,
     )
 
 

@@ -12,10 +12,11 @@ from kmc.checks import Seed, as_number
 from kmc.control_variates.domain import Domain, UnknownMode
 from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.means import CHAINS, chains_of, mass_by
-from kmc.control_variates.replicate import Replicate
+from kmc.control_variates.replicate import ENOUGH_DRAWS, Replicate
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.evaluated import Result, read, seed_of
+from kmc.readout.learned import LEARNED, Learned
 from kmc.run.results import container
 
 _CHAINS = 4
@@ -39,7 +40,7 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     Parameters
     ----------
     result : result of kmc.sample, or path of a store
-        A run of "kernel-hmc" with a frozen surrogate, or several of one posterior, joined along the dimension "chain".
+        A run of "kernel-hmc", or several of one posterior, joined along the dimension "chain".
     draws : int
         Number of draws of each of four independent chains. They are made in blocks, in little more memory than they
         take themselves, which may be up to 1 GiB.
@@ -66,6 +67,10 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     normalized, is averaged over states and proposals by the weights of their mixture
     (:mod:`kmc.control_variates.transitions`); for each half of the run, the fit is from the other half.
 
+    Of a run with fewer than 100 draws, draws follow the regression of its evaluations, as for :func:`kmc.expectations`,
+    with a warning. "total_variation" is then the average distance between functions that the evaluations allow and
+    their average: right as far as the regression is.
+
     Examples
     --------
     >>> import kmc
@@ -75,8 +80,8 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     ((4, 1000, 2), True)
     """
     n = as_number("draws", draws, 1)
-    run = read(result, model)
-    dim = run.replicates[0].draws.shape[2]
+    run = read(result, model, least=ENOUGH_DRAWS)
+    dim = run.replicates[0].draws.shape[2] if run.replicates else run.evaluations[0].shape[1]
     if _CHAINS * n * dim * 8 > _MOST_BYTES:
         raise ValueError(
             f"draws={draws!r}: {_CHAINS} chains of so many vectors of {dim} numbers take "
@@ -84,6 +89,8 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
             f"memory; expected at most {_MOST_BYTES // (_CHAINS * dim * 8)}, make more by calls with other seeds"
         )
     run.constrain(np.empty((0, dim)))  # an error now, not after the work
+    if not run.replicates:
+        return _of_learned(run, n, seed_of(seed))
     parts, distances = [], []
     said: list[str] = []
     counts = np.full(len(run.replicates), _CHAINS * n // len(run.replicates))
@@ -98,13 +105,39 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     total, bound = np.average(distances, axis=0, weights=counts)
     rng = np.random.default_rng(seed_of(seed).spawn(len(counts) + 1)[-1])
     points = rng.permutation(np.vstack(parts)).reshape(_CHAINS, n, -1)
-    attrs = {
-        "total_variation": float(total),
-        "total_variation_bound": 1.0 if said else float(min(bound, 1.0)),
-        "warnings": str(said),
-        "description": "approximate draws by kmc.resample: from the surrogate, with fitted weights; not exact",
-    }
+    attrs = _attrs(total, 1.0 if said else bound, said, "from the surrogate, with fitted weights; not exact")
     return _laid_out(run, points, attrs)
+
+
+def _of_learned(run: Result, n: int, seed: np.random.SeedSequence) -> Any:
+    """Draws by the average weights of functions that the evaluations allow, which differ from it as their distance."""
+    learned = Learned(run, "result", seed)
+    rng = np.random.default_rng(seed.spawn(1)[0])
+    parts: list[np.ndarray] = []
+    distances = []
+    while sum(map(len, parts)) < _CHAINS * n:
+        table = learned.table()
+        weights = table.weights
+        whole = weights.mean(axis=0)
+        distances.append(0.5 * np.abs(weights - whole).sum(axis=1))
+        ends = np.cumsum(whole)
+        chosen = np.searchsorted(ends, (rng.random() + np.arange(len(whole))) / len(whole) * ends[-1])
+        parts.append(table.points[np.minimum(chosen, len(whole) - 1)])
+    said = learned.sentences(table)
+    for sentence in said:
+        warnings.warn(sentence, KmcWarning, stacklevel=3)
+    found = np.concatenate(distances)
+    points = rng.permutation(np.vstack(parts))[: _CHAINS * n].reshape(_CHAINS, n, -1)
+    return _laid_out(run, points, _attrs(found.mean(), found.mean() + 2.0 * found.std(), said, LEARNED))
+
+
+def _attrs(distance: float, bound: float, said: list[str], description: str) -> dict[str, Any]:
+    return {
+        "total_variation": float(distance),
+        "total_variation_bound": float(min(bound, 1.0)),
+        "warnings": str(said),
+        "description": f"approximate draws by kmc.resample: {description}",
+    }
 
 
 def _of_replicate(replicate: Replicate, count: int, seed: np.random.SeedSequence):

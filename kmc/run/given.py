@@ -17,6 +17,9 @@ from kmc.targets.fits import residual_of
 from kmc.targets.model import Model
 from kmc.targets.returned import number_of
 
+EVALUATIONS = "evaluations"
+"""The group of all evaluations in the result of a run with few draws."""
+
 MOST = 20_000  # points that are kept; a fit selects among them
 _EXPECTED = (
     "expected (x, values) with points x (n, d) and what log_density returned there (n,), the path of a store, or a "
@@ -130,7 +133,7 @@ def _of_store(path, model):
 
 
 def _of_result(idata, model):
-    """Values that the chains accepted; a store would have all evaluations of its run."""
+    """Values that the chains accepted, and what a short run learned from; a store has all evaluations of its run."""
     if idata.attrs.get("inference_library") != "kmc":
         raise ValueError(f"history is a result of {idata.attrs.get('inference_library')}, not of kmc: {_EXPECTED}")
     names = [name.rpartition("/")[2] for name in (idata.groups() if callable(idata.groups) else idata.groups)]
@@ -138,7 +141,11 @@ def _of_result(idata, model):
     x = np.asarray(idata[group]["x"].transpose("chain", "draw", ...).values, dtype=float)
     values = np.asarray(idata["sample_stats"]["lp"].transpose("chain", "draw").values, dtype=float)
     _check_names("history", list(idata["posterior"].data_vars), x.shape[2], model)
-    return Given(x.reshape(-1, x.shape[2]), values.ravel())
+    x, values = x.reshape(-1, x.shape[2]), values.ravel()
+    if EVALUATIONS in names:
+        more = idata[EVALUATIONS]
+        x, values = np.vstack([x, more["x"].values]), np.append(values, more["lp"].values)
+    return Given(x, values)
 
 
 def _check_names(what: str, names: Any, dim: int, model: Model) -> None:

@@ -248,10 +248,13 @@ class IndependentRun:
         """The frozen surrogate that proposals are drawn from, or None."""
         return getattr(self._process, "density", None)
 
+    def evaluated(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Points (n, d) and values (n,) that the surrogate is learned from; None of a sampler without one."""
+        return getattr(self._process, "evaluated", None)
+
     def checked(self) -> dict[str, Any]:
         """The sampler's facts, and those about evaluated places where no draw is."""
-        report, density = self.report(), self.density()
-        evaluated: Any = getattr(self._process, "evaluated", None)
+        report, density, evaluated = self.report(), self.density(), self.evaluated()
         if density is None or evaluated is None or self.request.model.noisy:
             return report
         x, values = evaluated

@@ -16,6 +16,7 @@ from kmc._version import __version__
 from kmc.mcmc.base import MOVES
 from kmc.run.arguments import Request
 from kmc.run.frozen import Frozen, as_group, blocks_of, flattened, unflattened
+from kmc.run.given import EVALUATIONS
 from kmc.run.trace import Trace
 from kmc.surrogate.density import Density
 from kmc.targets.model import Model
@@ -184,6 +185,11 @@ def with_surrogate(proposals: Mapping[str, np.ndarray], frozen: Frozen) -> dict[
     for chain, points in enumerate(proposals["x"]):
         values[chain] = frozen.density(chain).log_density(points) if len(points) else 0.0
     return {**{name: column.copy() for name, column in proposals.items()}, "surrogate": values}
+
+
+def as_evaluations(x: np.ndarray, values: np.ndarray) -> dict[str, Any]:
+    """Return the group of evaluations at unconstrained points x (n, d), log-Jacobians included."""
+    return {EVALUATIONS: labeled({"x": (("evaluation", "x_dim_0"), x), "lp": ("evaluation", values)})}
 
 
 def data_of(request: Request) -> dict[str, Mapping[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.control_variates.replicate import ENOUGH_DRAWS
 from kmc.errors import EvaluationError
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc.base import Step
@@ -26,7 +27,7 @@ from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.precision import is_look, largest_error
 from kmc.run.recording import NullRecorder, RunRecorder
 from kmc.run.rejected import Rejected
-from kmc.run.results import data_of, to_arviz
+from kmc.run.results import as_evaluations, data_of, to_arviz
 from kmc.run.run_statistics import Ascent, contradiction, overflowed, run_statistics
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
 from kmc.run.trace import Trace, joined
@@ -257,7 +258,7 @@ class Run:
             "not_checked": not_checked(finished),
         }
         warmup = warmup_trace if save_warmup else None
-        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities, self._final())
+        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities, self._further())
         if self.ended:
             try:
                 self.recorder.finish(result)
@@ -265,6 +266,14 @@ class Run:
                 error.idata = result  # type: ignore[attr-defined]
                 raise
         return result, [f"{sentence} [{code}]" for code, sentence in warned.items()]
+
+    def _further(self) -> dict[str, Any]:
+        """Return further groups: the final state, and the evaluations if there are too few draws to answer from."""
+        found = [one.evaluated() for one in self.independent_runs]
+        few = self.n_draws() * self.request.chains < ENOUGH_DRAWS
+        if not (self.save_surrogate and few) or any(each is None for each in found):
+            return self._final()
+        return {**self._final(), **as_evaluations(*map(np.concatenate, zip(*found, strict=True)))}
 
     def _final(self) -> dict[str, Any]:
         """The group with the final state, from which `kmc.extend` continues; a run with a store has it there."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.run.budget import UNKNOWN, Remedies, Spent, draws_cost, extension
 from kmc.run.ends import AtBothEnds
 from kmc.run.rejected import NONE, Rejections
@@ -173,13 +174,15 @@ def _error_of_spread(found: Mapping[str, float]) -> tuple[str, float]:
 
 def _about_length(run: FinishedRun) -> dict[str, str]:
     made, draws, cut = run.made, run.draws, run.cut
+    learned = " Until then kmc.expectations answers from the surrogate." if run.sampler == KernelHMC.name else ""
     if cut == "interrupted":
         return {"interrupted": f"The run was interrupted after {made} draws per chain; the results hold those."}
     if cut in ("", "max_time") and made and run.precision is not None and run.precision[1] > run.precision[0]:
         return _about_precision(run, *run.precision)
     if cut == "max_time":
         if not made:
-            return {"no-draws": "max_time was reached during warm-up, and there are no draws: raise max_time."}
+            said = f"max_time was reached during warm-up, and there are no draws: raise max_time.{learned}"
+            return {"no-draws": said}
         if draws is None:
             return {}
         return {
@@ -187,9 +190,11 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
             f"others with {extension(draws - made)}."
         }
     if cut == "stopped" or cut == "callback":  # the caller knows that there are fewer draws
-        return {} if made else {"no-draws": "The run was stopped within warm-up and has no draws: let it run longer."}
+        said = f"The run was stopped within warm-up and has no draws: let it run longer.{learned}"
+        return {} if made else {"no-draws": said}
     if not made:
-        return {"no-draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
+        said = f"The run ended within warm-up and has no draws: raise max_evaluations or lower warmup.{learned}"
+        return {"no-draws": said}
     if draws is not None and made < draws:
         enough = draws_cost(run.spent, made, draws)
         return {

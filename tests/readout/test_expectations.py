@@ -172,7 +172,8 @@ def test_a_surrogate_that_the_proposals_were_not_drawn_from_is_noticed(idata):
 
 
 def test_few_draws_give_plain_averages():
-    idata = kmc.sample(log_density, dim=2, draws=9, max_evaluations=600, seed=1, progress=False)
+    idata = kmc.sample(log_density, dim=2, draws=30, max_evaluations=600, seed=1, progress=False)
+    idata = idata.isel(draw=slice(0, 9))
     with pytest.warns(kmc.KmcWarning, match=r"there are 36 draws, and fewer than 40 are too few"):
         found = kmc.expectations(idata)
     np.testing.assert_allclose(found["mean"], idata["posterior"]["x"].mean(("chain", "draw")))
@@ -182,9 +183,8 @@ def test_few_draws_give_plain_averages():
 def test_errors_of_less_than_a_hundred_draws_are_rough():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kmc.KmcWarning)
-        idata = kmc.sample(log_density, dim=2, draws=None, max_evaluations=145, seed=1, progress=False)
-    n_draws = 4 * idata["posterior"].sizes["draw"]
-    assert 40 <= n_draws < 100
+        idata = kmc.sample(log_density, dim=2, draws=30, max_evaluations=400, seed=1, progress=False)
+    idata = idata.isel(draw=slice(0, 20))
     with pytest.warns(kmc.KmcWarning, match="independent ones in the worst parameter: the stated errors are rough"):
         found = kmc.expectations(idata, **FEW)
     assert found.attrs["corrected"] == 1

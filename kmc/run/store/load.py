@@ -12,12 +12,16 @@ import xarray
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
+from kmc.control_variates.replicate import ENOUGH_DRAWS
 from kmc.errors import warn
+from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc.base import FURTHER_STATS, STATS
 from kmc.run.frozen import Frozen, as_group, unflattened
-from kmc.run.results import Drawn, laid_out
+from kmc.run.given import EVALUATIONS
+from kmc.run.results import Drawn, as_evaluations, laid_out
 from kmc.run.store.columns import Column, Record, Rows
 from kmc.run.store.commit import Commit, read_commit
+from kmc.run.store.evaluations import stored_evaluations
 from kmc.run.store.files import Damaged, Folder, StoreError
 from kmc.run.store.open import DATA, as_path, from_coordinates
 from kmc.run.store.parts import read_plain
@@ -96,7 +100,10 @@ def _loaded(folder: Folder, header: dict[str, Any], commit: Commit) -> Any:
     if frozen is not None:
         surrogate = as_group(frozen[0], chains)
         draws = draws._replace(proposals=_proposals(phase, frozen[1]))
-    return laid_out(names, draws, warmup, attrs, _data(folder, header["data"]), surrogate)
+    learns = header["settings"]["sampler"] == KernelHMC.name and header["save_surrogate"]
+    few = commit.n_draws * chains < ENOUGH_DRAWS
+    further = _evaluations(folder) if learns and few else {}
+    return laid_out(names, draws, warmup, attrs, _data(folder, header["data"]), surrogate, further)
 
 
 def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
@@ -119,7 +126,8 @@ def _data(folder: Folder, record: dict[str, Any] | None) -> dict[str, dict[str, 
     try:
         found = read_plain(folder, DATA, record)
         for name, group in found.items():
-            own = name in ("posterior", "sample_stats", "proposals", "surrogate") or not re.fullmatch(r"\w+", name)
+            ours = ("posterior", "sample_stats", "proposals", "surrogate", EVALUATIONS)
+            own = name in ours or not re.fullmatch(r"\w+", name)
             if own or any(type(array) is not np.ndarray for _, array in group.values()):
                 raise Damaged(f"{folder.path / DATA} has the group {name!r:.40}, which a model has not")
             xarray.Dataset(group)
@@ -127,6 +135,16 @@ def _data(folder: Folder, record: dict[str, Any] | None) -> dict[str, dict[str, 
     except (Damaged, ValueError, TypeError, AttributeError) as error:
         _warn(folder, error, ", ".join(record["groups"]))
         return {}
+
+
+def _evaluations(folder: Folder) -> dict[str, Any]:
+    """Return the group of all evaluations; none, with a warning, if their file is damaged."""
+    try:
+        _, x, values = stored_evaluations(folder.path)
+    except StoreError as error:
+        _warn(folder, error, EVALUATIONS)
+        return {}
+    return as_evaluations(x, np.where(values < np.inf, values, -np.inf))  # where the function failed, too
 
 
 def _surrogate(folder: Folder, commit: Commit, chains: int, dim: int) -> tuple[Plain, Frozen] | None:
