@@ -165,7 +165,7 @@ def run_cells(cells, jobs: int, store: Store) -> list[str]:
 
 
 class Store:
-    """The rows of a CSV by their key; the last one wins. Rows of an older format lack columns, and count as not run."""
+    """The rows of a CSV by their key. Rows of an older format lack columns, and count as not run."""
 
     def __init__(self, path: Path):
         self.path, self.rows = path, {}
@@ -186,12 +186,14 @@ class Store:
             self._append(row)
 
     def _append(self, row: dict) -> None:
-        self.rows[tuple(row[name] for name in KEY)] = row
-        if self._columns == COLUMNS:
+        key = tuple(row[name] for name in KEY)
+        new = key not in self.rows
+        self.rows[key] = row
+        if new and self._columns == COLUMNS:
             with self.path.open("a", newline="") as file:
                 csv.DictWriter(file, COLUMNS).writerow(row)
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)  # a new file, or one of an older format
+        self.path.parent.mkdir(parents=True, exist_ok=True)  # a new file, one of an older format, or a row again
         scratch = self.path.with_suffix(".tmp")
         with scratch.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
@@ -372,7 +374,7 @@ def _options():
     parser.add_argument("--rerun", action="store_true", help="run these cells even if the CSV has them")
     parser.add_argument("--plan", action="store_true", help="print how long the run would take, and stop")
     parser.add_argument("--tables", action="store_true", help="run nothing: print tables from the CSV")
-    parser.add_argument("--front", action="store_true", help="only the cells of the front page's table")
+    parser.add_argument("--front", action="store_true", help="run only the cells of the front page's table")
     parser.add_argument("--readme", action="store_true", help="write the table into README.md and two pages of docs/")
     parser.add_argument("--plots", action="store_true", help="draw the pictures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
@@ -380,9 +382,6 @@ def _options():
     options = parser.parse_args()
     if "all" in options.methods:
         options.methods = list(METHODS)
-    if options.front:
-        options.targets, options.methods, options.budget = list(FRONT_TARGETS), list(FRONT_METHODS), [FRONT_BUDGET]
-        options.seeds = options.peer_seeds = FRONT_SEEDS
     return options
 
 
@@ -396,9 +395,12 @@ def main() -> None:
         return options.seeds if method in OURS else options.peer_seeds
 
     store = Store(options.results)
+    asked = options.budget, options.methods, options.targets
+    if options.front:
+        asked = [FRONT_BUDGET], FRONT_METHODS, FRONT_TARGETS
     cells = [
         (target, method, seed, budget)
-        for budget, method, target in itertools.product(options.budget, options.methods, options.targets)
+        for budget, method, target in itertools.product(*asked)
         if not (target in NOISY and method in NO_NOISE)
         for seed in range(seeds(method))
         if options.rerun or not store.has((target, method, seed, budget))
