@@ -8,6 +8,9 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 LEAST_DRAWS = 10
+ENOUGH_DRAWS = 100
+"""With fewer effective draws, stated errors are rough."""
+
 _NUMBERS = 1 << 16  # size of a batch of parameters: temporary arrays take ten times as much memory
 
 

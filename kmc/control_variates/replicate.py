@@ -9,12 +9,10 @@ from scipy import stats
 
 from kmc.control_variates.domain import Domain
 from kmc.control_variates.transitions import Transitions
-from kmc.ess import worst_bulk_ess
+from kmc.ess import ENOUGH_DRAWS, worst_bulk_ess
 from kmc.mcmc.base import MOVES
 from kmc.surrogate.density import Density
 
-ENOUGH_DRAWS = 100
-"""With fewer effective draws, stated errors are rough."""
 _RUN = MOVES.index("surrogate")
 _CHANCE = 0.001  # that noise of the same size everywhere counts as growing
 

@@ -29,7 +29,8 @@ class KernelHMC(Startable):
     Parameters
     ----------
     learning_share : float
-        Largest share of the evaluations for learning, if the length of warm-up is not given.
+        Largest share of the evaluations for learning, if the length of warm-up is not given. A run that leaves fewer
+        than a hundred for draws may use all of them, for :func:`kmc.expectations` then answers from the surrogate.
     burn_in : int
         Sweeps between the freeze and the first kept draw.
     archive_probability : float

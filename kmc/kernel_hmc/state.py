@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.ess import ENOUGH_DRAWS
 from kmc.kernel_hmc.exchanges import exchanges
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.proposals import ProposalMixture, distinct
@@ -80,6 +81,8 @@ class KernelHMCState:
         budget = setup.max_evaluations
         self._budget = _planned(setup.draws, setup.chains) if budget is None else budget
         share = int(options.learning_share * self._budget)
+        if self._budget - share < ENOUGH_DRAWS:  # too few draws to answer from, so they are worth less than a surrogate
+            share = self._budget
         self._last = share if setup.warmup is None else setup.warmup * setup.chains
         self._asked = self._first_points()
         self._learning: Learning | None = None

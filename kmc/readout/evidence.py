@@ -16,12 +16,12 @@ from kmc.checks import Seed, as_flag, as_number
 from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
-from kmc.control_variates.replicate import ENOUGH_DRAWS, Replicate
+from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import bennett
 from kmc.control_variates.verdict import judge
 from kmc.convergence import worst_rhat
 from kmc.errors import KmcWarning
-from kmc.ess import squared_error
+from kmc.ess import ENOUGH_DRAWS, squared_error
 from kmc.readout.evaluated import as_list, groups_of, is_short, opened, read, seed_of
 from kmc.readout.ladder import is_tempered, ladder_estimates
 from kmc.readout.learned import LEARNED, Learned

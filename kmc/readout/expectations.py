@@ -14,9 +14,10 @@ from kmc.checks import Seed, as_amount, as_flag, as_number, is_number
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.estimate import Estimate, ReplicateEstimate
-from kmc.control_variates.replicate import ENOUGH_DRAWS, Replicate
+from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.verdict import judge
 from kmc.errors import KmcWarning
+from kmc.ess import ENOUGH_DRAWS
 from kmc.readout.evaluated import as_list, read, seed_of
 from kmc.readout.learned import LEARNED, Learned
 from kmc.readout.quantities import Quantities

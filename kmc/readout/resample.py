@@ -12,9 +12,9 @@ from kmc.checks import Seed, as_number
 from kmc.control_variates.domain import Domain, UnknownMode
 from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.means import CHAINS, chains_of, mass_by
-from kmc.control_variates.replicate import ENOUGH_DRAWS, Replicate
+from kmc.control_variates.replicate import Replicate
 from kmc.errors import KmcWarning
-from kmc.ess import squared_error
+from kmc.ess import ENOUGH_DRAWS, squared_error
 from kmc.readout.evaluated import Result, read, seed_of
 from kmc.readout.learned import LEARNED, Learned
 from kmc.run.results import container

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.control_variates.replicate import ENOUGH_DRAWS
 from kmc.errors import EvaluationError
+from kmc.ess import ENOUGH_DRAWS
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc.base import Step
 from kmc.mcmc.lanes import Passed

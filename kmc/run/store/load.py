@@ -12,8 +12,8 @@ import xarray
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from kmc.control_variates.replicate import ENOUGH_DRAWS
 from kmc.errors import warn
+from kmc.ess import ENOUGH_DRAWS
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.mcmc.base import FURTHER_STATS, STATS
 from kmc.run.frozen import Frozen, as_group, unflattened
