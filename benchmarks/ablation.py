@@ -144,8 +144,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     key = ("target", "budget", "seed")
     known = {(row["entry"], *(row[name] for name in key)): row for row in rows}
     parts = [
-        "Effective draws without an entry, relative to those with all, by the geometric mean; targets that keep less than "
-        f"{LOST:.0%}, by that over seeds; and wrong runs, with those among them that have no warning.\n",
+        "Effective draws without an entry, relative to those with all, by the geometric mean; targets that keep less "
+        f"than {LOST:.0%}, by that over seeds; and wrong runs, with those among them that have no warning.\n",
         "| without | runs | effective draws | targets that lose | wrong (silent) | with all |",
         "| --- | ---: | ---: | --- | ---: | ---: |",
     ]
