@@ -134,7 +134,7 @@ class Learned:
         drawn = drawn[~self._is_behind(drawn)]
         around, drawn = np.array_split(drawn, 2)
         mixture = local_mixture(around)
-        if not len(mixture.centers):
+        if not len(mixture.centers) or len(drawn) < _BATCHES:  # nearly all draws are behind edges
             return np.nan, np.nan
         z = np.empty(drawn.shape)
         for row in z:
