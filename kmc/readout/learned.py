@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 from kmc.control_variates.transitions import bennett
 from kmc.ess import squared_error
+from kmc.interrupts import uninterrupted
 from kmc.kernel_hmc.learning import Learning
 from kmc.mcmc.local_mixture import draw_from, local_mixture, log_density_of
 from kmc.readout.evaluated import Result
@@ -137,8 +138,9 @@ class Learned:
         if not len(mixture.centers) or len(drawn) < _BATCHES:  # nearly all draws are behind edges
             return np.nan, np.nan
         z = np.empty(drawn.shape)
-        for row in z:
-            draw_from(mixture, self._rng, row)
+        with uninterrupted():
+            for row in z:
+                draw_from(mixture, self._rng, row)
         ratios = [np.array_split(self._log_ratios(each, mixture), _BATCHES) for each in (drawn, z)]
         found = [bennett(*batch) for batch in zip(*ratios, strict=True)]
         return float(np.mean(found)), float(np.std(found)) / np.sqrt(_BATCHES - 1)

@@ -16,13 +16,13 @@ def test_demo_runs_from_end_to_end(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     xarray = pytest.importorskip("xarray")
     directory = tmp_path / "new"
-    assert cli.main(["demo", "--directory", str(directory), "--evaluations", "150", "--seed", "3", "--quiet"]) == 0
+    assert cli.main(["demo", "--directory", str(directory), "--evaluations", "400", "--seed", "3", "--quiet"]) == 0
 
     out = capsys.readouterr().out
     for name, (mean, _) in lv.PUBLISHED.items():
         assert re.search(rf"^{name} .* {mean:.2g} \(", out, re.MULTILINE)
     evaluations = int(re.search(r"^([\d,]+) evaluations", out, re.MULTILINE)[1].replace(",", ""))
-    assert 0 < evaluations <= 150
+    assert 0 < evaluations <= 400
 
     draws, picture = directory / "kmc-demo.nc", directory / "kmc-demo.png"
     assert str(draws) in out
