@@ -188,11 +188,10 @@ def by_gpry(own: Target, log_density, lower, upper, limits, budget: int, seed: i
     """GPry (El Gammal et al. 2023); its prior is uniform in the box."""
     from gpry import Runner
 
-    names = [f"x{i}" for i in range(own.dim)]
     options = {"max_total": budget, "max_initial": max(budget // 2, 3 * own.dim)}
     run = Runner(
-        lambda *x, **named: log_density(np.array([*x, *named.values()])),
-        bounds=dict(zip(names, np.column_stack([lower, upper]).tolist(), strict=True)),
+        lambda x: log_density(np.ravel(x)),
+        bounds=np.column_stack([lower, upper]),
         checkpoint=None,
         options=options,
         seed=seed,
@@ -223,7 +222,7 @@ def by_bobe(own: Target, log_density, lower, upper, limits, budget: int, seed: i
             seed=seed,
             verbosity="ERROR",
         )
-        results = run.run(max_evals=budget)
+        results = run.run(max_evals=budget, do_final_ns=True)
     x, weights = np.asarray(results["samples"]["x"]), np.asarray(results["samples"]["weights"])
     rows = np.random.default_rng(seed).choice(len(weights), _DRAWS, p=weights / weights.sum())
     log_evidence = float(results["logz"]["mean"]) + float(np.log(upper - lower).sum())
