@@ -14,7 +14,7 @@ from kmc.checks import Seed
 from kmc.control_variates.replicate import Replicate
 from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen import decoded
-from kmc.run.given import EVALUATIONS
+from kmc.run.given import EVALUATIONS, evaluations_of
 from kmc.run.store.load import load
 from kmc.run.warning_codes import OF_DRAWS, warnings
 
@@ -43,6 +43,8 @@ class Result:
         Those of a run with too few draws.
     noisy : bool
         Whether values are noisy.
+    n_draws : int
+        Draws of all chains of a run with too few.
     """
 
     replicates: list[Replicate]
@@ -72,8 +74,7 @@ def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Re
     if not {"proposals", "surrogate"} <= groups:
         raise ValueError(
             f"{name} has no groups proposals and surrogate: this needs a run of sampler='kernel-hmc' with "
-            "adaptation='freeze' and save_surrogate=True; "
-            f"this one is of sampler={idata.attrs.get('sampler')!r}"
+            f"save_surrogate=True; this one is of sampler={idata.attrs.get('sampler')!r}"
         )
     try:
         parts = decoded(idata["surrogate"])
@@ -116,12 +117,10 @@ def is_short(idata: Any, least: int) -> bool:
 
 def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
     """Read the evaluations of a run that has few draws or none."""
-    group = idata[EVALUATIONS]
-    x, values = _numbers(group, "x", name), _numbers(group, "lp", name)
-    if x.ndim != 2 or values.shape != x.shape[:1] or np.isnan(values).any() or not np.isfinite(x).all():
-        raise ValueError(f"{name} has evaluations that no run makes, {values.shape} values at points {x.shape}")
     named = "unconstrained_posterior" in groups_of(idata)
-    constrain = _constrain(model, None if named else _as_x, x.shape[1], name)
+    dim = (idata["unconstrained_posterior"] if named else idata["posterior"]).sizes["x_dim_0"]
+    x, values = evaluations_of(idata, dim, name)
+    constrain = _constrain(model, None if named else _as_x, dim, name)
     noisy, n_draws = _is_noisy(idata), idata["sample_stats"]["lp"].size
     return Result([], constrain, named, _labels(idata["posterior"]), idata, (x, values), noisy, n_draws)
 

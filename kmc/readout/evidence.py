@@ -24,7 +24,7 @@ from kmc.errors import KmcWarning
 from kmc.ess import ENOUGH_DRAWS, squared_error
 from kmc.readout.evaluated import as_list, groups_of, is_short, opened, read, seed_of
 from kmc.readout.ladder import is_tempered, ladder_estimates
-from kmc.readout.learned import LEARNED, Learned
+from kmc.readout.learned import LARGEST_SE, LEARNED, Learned
 from kmc.run.arguments import as_model
 from kmc.run.display import steps
 from kmc.run.warning_codes import sentences_of
@@ -34,7 +34,7 @@ from kmc.targets.posterior import TOTAL
 if TYPE_CHECKING:
     import xarray
 
-_LARGEST_RHAT, _LARGEST_SE = 1.5, 0.5  # beyond these, errors were of several nats (tried: benchmarks/honesty.py)
+_LARGEST_RHAT = 1.5  # beyond it and LARGEST_SE, errors were of several nats (tried: benchmarks/honesty.py)
 _MOST_APART = 2.0  # nats of two estimates that further evaluations can reconcile (tried: eight schools, a funnel)
 _UNKNOWN = 0.5  # of the surrogate's mass near the draws, where the density may be zero, for the evidence to be so
 _SURROGATE = (
@@ -204,7 +204,7 @@ def _checked(part: Part, draws: np.ndarray) -> Part:
     """The part, without a number if its chains (chains, n, d) have not converged, or if its error is too large."""
     if (rhat := worst_rhat(draws)) > _LARGEST_RHAT:
         why = f"the chains disagree (R-hat {rhat:.1f})"
-    elif part.se > _LARGEST_SE:
+    elif part.se > LARGEST_SE:
         why = f"its standard error would be {part.se:.1f} nats, which is too large to be right itself"
     else:
         return part
@@ -227,7 +227,7 @@ def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequen
 
 
 def _of_learned(learned: Learned) -> Part:
-    """The integrals of functions that the evaluations allow: their mean and standard deviation."""
+    """Return mean and standard deviation of the integrals of functions that the evaluations allow."""
     table = learned.table()
     (log_mass, se), found = learned.log_mass(), table.log_masses
     said = " ".join(learned.sentences(table)).rstrip(".")

@@ -48,8 +48,8 @@ def expectations(
     Parameters
     ----------
     result : result of kmc.sample, path of a store, or list of them
-        Runs of "kernel-hmc". Several must be of the same posterior; they may also be joined
-        along the dimension "chain", by ``arviz.concat`` or ``xarray.concat``.
+        Runs of "kernel-hmc". Several must be of the same posterior; they may also be joined along the dimension
+        "chain", by ``arviz.concat`` or ``xarray.concat``.
     f : callable, optional
         A function of the parameters that returns a number or an array of numbers, always of one shape. Its argument is
         that of the log-density: a dict of parameters, or an array (d,) if these have no names. By default, the
@@ -176,7 +176,7 @@ def expectations(
 
 
 def _of_learned(learned: Learned, function: Quantities, levels: np.ndarray) -> Any:
-    """Moments and quantiles of functions that the evaluations allow: their means and standard deviations."""
+    """Return moments and quantiles, with errors, from functions that the evaluations allow."""
     table = learned.table()
     values, weights = function(table.points), table.weights  # (m, k), (functions, m)
     means = weights @ values
@@ -202,9 +202,9 @@ def _of_learned(learned: Learned, function: Quantities, levels: np.ndarray) -> A
         warnings.warn(sentence, KmcWarning, stacklevel=3)
     ess = levels[:, None] * (1.0 - levels[:, None]) / errors**2
     none = np.full(len(mean), np.nan)
-    attrs = {"n_draws": learned.n_draws, "n_surrogate_draws": len(values), "corrected": 0, "warnings": said}
+    counts = {"n_draws": learned.n_draws, "n_surrogate_draws": len(values)}
+    attrs = {**counts, "corrected": 0, "method": LEARNED, "warnings": said}
     means, sds, plain = (mean, mcse), (np.sqrt(variance), mcse_sd), (none, none)
-    attrs["method"] = LEARNED
     return _laid_out(function.labels, levels, means, sds, (quantiles, widths, ess), plain, attrs)
 
 

@@ -24,18 +24,20 @@ from kmc.readout.evaluated import Result
 LEARNED = "predictions by a surrogate of the evaluations, with the errors of its regression; too few draws for more"
 """What results say of themselves."""
 
+LARGEST_SE = 0.5
+"""Nats: a log-evidence whose stated error is larger is not known; its true error may be several times that."""
+
 _SEARCHES = 3  # fits: coordinates follow draws, which follow coordinates
 _LEFT_OUT = 5  # every so many values
 _BLOCKS, _MOVES = 42, 4  # of the chains, for a thousand draws: their covariance matrix has a factor in 30 ms
 _FUNCTIONS = 100
 _BATCHES = 10  # of draws, for the error of a mass
 _DEEPEST = -1e3  # nats
-_LARGE = 0.5  # nats of the mass: beyond it, errors are larger than the stated ones (tried: benchmarks/honesty.py)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Draws of a density s, and functions there: their log-densities are log s plus ``log_weights``."""
+    """Hold draws of a density s, and functions there: their log-densities are log s plus ``log_weights``."""
 
     points: np.ndarray  # (m, d)
     log_weights: np.ndarray  # (k, m)
@@ -44,17 +46,17 @@ class Table:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Weights of the draws for each function, with the sum 1, (k, m)."""
+        """Return the weights of the draws for each function, with the sum 1, (k, m)."""
         return np.exp(self.log_weights - logsumexp(self.log_weights, axis=1, keepdims=True))
 
     @property
     def effective(self) -> float:
-        """Effective number of independent draws for a function."""
+        """Return the effective number of independent draws for a function."""
         return self.independent / (len(self.points) * float(np.mean(np.sum(self.weights**2, axis=1))))
 
     @property
     def log_masses(self) -> np.ndarray:
-        """Log of the integrals of the functions relative to that of s in front of edges, (k,)."""
+        """Return the logs of the functions' integrals relative to that of s in front of edges, (k,)."""
         return logsumexp(self.log_weights, axis=1) - np.log(self.n_in_front)
 
 
@@ -156,7 +158,7 @@ class Learned:
                 f"The density is zero at {np.sum(~self._finite)} evaluations: errors at the edge of the support may be "
                 "larger than the stated ones."
             )
-        if (error := float(table.log_masses.std())) > _LARGE:
+        if (error := float(table.log_masses.std())) > LARGEST_SE:
             said.append(
                 f"The evaluations allow densities whose masses differ by {error:.1f} nats: the stated errors are rough."
             )

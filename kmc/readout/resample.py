@@ -110,7 +110,7 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
 
 
 def _of_learned(run: Result, n: int, seed: np.random.SeedSequence) -> Any:
-    """Draws by the average weights of functions that the evaluations allow, which differ from it as their distance."""
+    """Return draws by the average weights of functions that the evaluations allow; their distance is that from it."""
     learned = Learned(run, "result", seed)
     rng = np.random.default_rng(seed.spawn(1)[0])
     parts: list[np.ndarray] = []

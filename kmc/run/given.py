@@ -143,9 +143,30 @@ def _of_result(idata, model):
     _check_names("history", list(idata["posterior"].data_vars), x.shape[2], model)
     x, values = x.reshape(-1, x.shape[2]), values.ravel()
     if EVALUATIONS in names:
-        more = idata[EVALUATIONS]
-        x, values = np.vstack([x, more["x"].values]), np.append(values, more["lp"].values)
+        more, levels = evaluations_of(idata, x.shape[1], "history")
+        x, values = np.vstack([x, more]), np.append(values, levels)
     return Given(x, values)
+
+
+def evaluations_of(idata: Any, dim: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return points (n, dim) and values (n,) of the group of evaluations, which may be from any file.
+
+    Raises
+    ------
+    ValueError
+        No run makes them: they are of another shape or type, or not numbers.
+    """
+    group = idata[EVALUATIONS]
+    x, values = (group[part].values if part in group else np.empty(()) for part in ("x", "lp"))
+    if not (
+        x.shape == (len(values) if values.ndim else 0, dim)
+        and values.ndim == 1
+        and all(part.dtype.kind in "iuf" for part in (x, values))
+        and np.isfinite(x).all()
+        and (values < np.inf).all()
+    ):
+        raise ValueError(f"{name} has evaluations that no run makes: values {values.shape} at points {x.shape}")
+    return x.astype(float), values.astype(float)
 
 
 def _check_names(what: str, names: Any, dim: int, model: Model) -> None:

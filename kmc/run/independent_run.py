@@ -249,7 +249,7 @@ class IndependentRun:
         return getattr(self._process, "density", None)
 
     def evaluated(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Points (n, d) and values (n,) that the surrogate is learned from; None of a sampler without one."""
+        """Return points (n, d) and values (n,) that the surrogate is learned from; None of a sampler without one."""
         return getattr(self._process, "evaluated", None)
 
     def checked(self) -> dict[str, Any]:
