@@ -25,9 +25,9 @@ from pages import head
 
 import kmc
 import kmc.kernel_hmc.learning as learning
-import kmc.kernel_hmc.state as state
+import kmc.surrogate.coordinates.transport as transport
 import kmc.surrogate.process as process
-import kmc.surrogate.transport as transport
+from kmc.kernel_hmc.sources import Beyond, Climb, Exchanges, Source
 from kmc.surrogate.regression import SETTINGS
 
 RESULTS = Path(__file__).parent / "results" / "ablation.csv"
@@ -43,6 +43,7 @@ COLUMNS = (
     "said",
     "failure",
 )
+SOURCES = "IN_BATCHES", "ELSEWHERE"
 LOST = 0.8  # of the effective draws
 _LEAST = 1.0  # effective draws per 1,000, for the logarithm of one that has none
 
@@ -80,6 +81,11 @@ def _random_batches() -> Iterator[None]:
         yield
 
 
+def _without_source(kind: type[Source]) -> Callable[[], Any]:
+    left = {name: tuple(one for one in getattr(learning, name) if not issubclass(one, kind)) for name in SOURCES}
+    return lambda: patch.multiple(learning, **left)
+
+
 def _option(**options: Any) -> Callable[[], Any]:
     return lambda: patch.object(kmc.KernelHMC, "__init__", _with(kmc.KernelHMC.__init__, options))
 
@@ -90,7 +96,7 @@ def _with(function, options):
 
 ENTRIES: dict[str, Callable[[], Any]] = {
     "none": contextlib.nullcontext,
-    "coordinates: funnels": _patched(transport, "_PROMISE", 0.0),
+    "coordinates: funnels": _patched(transport, "_funnels", lambda *args: []),
     "coordinates: heavy tails": _patched(transport, "heavy_tails", lambda *args, **options: []),
     "coordinates: scales": _patched(process, "best_change", lambda observed, coordinates: coordinates),
     "coordinates: walls": _patched(process, "learn_wall", lambda *args, **options: None),
@@ -98,8 +104,9 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "parts: Matern kernel": lambda: _without_kernel(2),
     "sources: chosen points": _random_batches,
     "sources: powers": _one_power,
-    "sources: climb": _patched(learning, "climb", lambda seen, rng, cubes: seen.points[:0]),
-    "sources: exchanged coordinates": _patched(state, "exchanges", lambda x, most: np.empty((0, len(x)))),
+    "sources: climb": _without_source(Climb),
+    "sources: exchanged coordinates": _without_source(Exchanges),
+    "sources: steps beyond the draws": _without_source(Beyond),
     "moves: jumps between modes": _patched(learning, "find_modes", lambda found, points: None),
     "moves: Gaussians around draws": _option(independence_probability=0.0),
     "moves: flattened surrogate": _option(tempered_probability=0.0),

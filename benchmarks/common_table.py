@@ -37,7 +37,7 @@ from scipy import stats
 from targets import DENSITIES, TAILS, Noisy, problem
 
 import kmc
-from kmc.targets.toys import Banana, Gaussian
+from kmc.model.toys import Banana, Gaussian
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "common_table.csv"
@@ -49,6 +49,8 @@ COLUMNS = (
 )
 WIDTH, SHIFT = 6.0, 2.0  # of the box, in standard deviations
 WRONG = 0.3  # error of a mean or of the log of a standard deviation
+PICTURE = "![Errors against evaluations, a panel for each target](../pictures/common-table.png)\n\n"
+COLORS = "#c8553d", "#1f6478", "#6a4c93", "#8a6d3b", "#7a7f87"  # of the methods' lines
 _DRAWS = 20_000
 
 
@@ -353,6 +355,35 @@ def tables(rows: list[dict[str, Any]]) -> str:
     return "\n".join(parts)
 
 
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Draw median errors against evaluations, a panel per target."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = [name for name in TARGETS if any(row["target"] == name for row in rows)]
+    figure, axes = plt.subplots(
+        -(-len(names) // 4), 4, figsize=(11, 2.3 * -(-len(names) // 4)), sharex=True, sharey=True
+    )
+    for ax, name in zip(axes.flat, names, strict=False):
+        for method, color in zip(METHODS, COLORS, strict=True):
+            own = [row for row in rows if (row["target"], row["method"]) == (name, method)]
+            budgets = sorted({row["budget"] for row in own})
+            errors = [np.median([worst(row) for row in own if row["budget"] == budget]) for budget in budgets]
+            ax.plot(budgets, errors, "o-", color=color, label=method, markersize=3)
+        ax.axhline(WRONG, color="#7a7f87", linewidth=0.8, linestyle=":")
+        ax.set(title=name, xscale="log", yscale="log")
+    for ax in axes.flat[len(names) :]:
+        ax.set_axis_off()
+    figure.supxlabel("evaluations")
+    figure.supylabel("largest error of a mean or log sd")
+    axes.flat[0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
 def _shown(values: list[float]) -> str:
     if not values:
         return ""
@@ -400,7 +431,8 @@ def main() -> None:
         last[tuple(row[name] for name in key)] = {name: number(text) for name, text in row.items()}
     title = head("How much is known after few evaluations?", "python benchmarks/common_table.py", ("common_table.csv",))
     text = tables(list(last.values()))
-    options.results.with_suffix(".md").write_text(f"{title}{text}\n")
+    options.results.with_suffix(".md").write_text(f"{title}{PICTURE}{text}\n")
+    draw(list(last.values()), options.results.parents[1] / "pictures" / "common-table.png")
     print(text, *failures, sep="\n")
 
 

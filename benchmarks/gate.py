@@ -34,8 +34,8 @@ import numpy as np
 
 import kmc
 from kmc.cli import _parser
-from kmc.mcmc import base
-from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
+from kmc.model.toys import Banana, Bimodal, Gaussian, Ring
+from kmc.samplers import base
 
 CONFIGURATIONS: dict[str, Callable[[], dict[str, Any]]] = {}
 DECISIONS = ("accepted", "move")

@@ -45,13 +45,13 @@ from scipy.linalg import solve_toeplitz
 from scipy.spatial.distance import pdist
 
 from kmc import ess
-from kmc.mcmc.adapting import RobbinsMonro
-from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample, covariance_root, log_normal
-from kmc.mcmc.metropolis import Proposal, decide
-from kmc.mcmc.score_field import Field, plain_path
+from kmc.model.toys import Banana
+from kmc.samplers.adapting import RobbinsMonro
+from kmc.samplers.kameleon import Kameleon, KameleonProposer, Subsample, covariance_root, log_normal
+from kmc.samplers.metropolis import Proposal, decide
+from kmc.samplers.score_field import Field, plain_path
 from kmc.scores import FiniteKEF
-from kmc.surrogate.whitening import Whitening
-from kmc.targets.toys import Banana
+from kmc.surrogate.coordinates.whitening import Whitening
 
 RESULTS = Path(__file__).parent / "results" / "kmc_2015.csv"
 KEY = ("figure", "method", "dim", "n", "seed")

@@ -22,7 +22,7 @@ from importlib import import_module
 import numpy as np
 from targets import Problem
 
-from kmc.targets.toys import Gaussian
+from kmc.model.toys import Gaussian
 
 CHAINS = 4
 BURN_INS = (1 / 6, 1 / 3, 1 / 2)

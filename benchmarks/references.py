@@ -24,8 +24,8 @@ from scipy.special import betainc, logsumexp, ndtr
 from sklearn.mixture import GaussianMixture
 from targets import DENSITIES, REFERENCES, TAILS, Cone, EightSchools, Funnel, LogGamma, LogisticGrowth, StudentT
 
-from kmc.targets import lotka_volterra
-from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
+from kmc.model import lotka_volterra
+from kmc.model.toys import Banana, Bimodal, Gaussian, Ring
 
 DRAWS, PILOT, BATCHES = 1_000_000, 50_000, 40
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from run_shares import shares
 
+from kmc.model.evaluate import Evaluator
+from kmc.model.model import Model
 from kmc.run.executors import as_executor
-from kmc.targets.evaluate import Evaluator
-from kmc.targets.model import Model
 
 DIM = 10
 ROUND = 50  # batches

@@ -21,7 +21,7 @@ import numpy as np
 
 import kmc
 from kmc.run.display import make_display
-from kmc.run.meter import Meter
+from kmc.run.progress import Meter
 from kmc.run.store.recorder import Recorder
 
 STORE = {Recorder: ("recall", "keep", "swept", "finish", "__exit__")}

@@ -31,7 +31,7 @@ from targets import problem
 from virtual import Several, Workers, constant, lognormal
 
 import kmc
-from kmc.mcmc import inner_chains
+from kmc.samplers import inner_chains
 
 RESULTS = Path(__file__).parent / "results"
 BUDGET = 20_000

@@ -20,7 +20,7 @@ from scipy.linalg import toeplitz
 from scipy.special import logsumexp
 from targets import Funnel, StudentT, problem
 
-from kmc.targets.toys import Banana, Gaussian, Ring
+from kmc.model.toys import Banana, Gaussian, Ring
 
 TAILS = np.array([0.05, 0.95])
 STARTS = {"cover": 4, "box": 4, "many": 100, "one": 4, "spread": 4}

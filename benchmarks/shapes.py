@@ -90,7 +90,7 @@ def run_cell(label: str, target: str, policy: str, method: str, budget: int, see
 
 def _run_kmc(task, policy, budget, seed, important):
     import kmc
-    from kmc.targets.toys import Banana
+    from kmc.model.toys import Banana
 
     tiny = {"dim": 2, "warmup": 100, "draws": 50, "max_evaluations": 2000, "progress": False}
     kmc.sample(Banana(2), seed=0, **tiny)  # compiles

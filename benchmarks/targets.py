@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from kmc.targets import lotka_volterra
-from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
+from kmc.model import lotka_volterra
+from kmc.model.toys import Banana, Bimodal, Gaussian, Ring
 
 REFERENCES = Path(__file__).with_name("references.json")
 TAILS = np.array([0.05, 0.95])

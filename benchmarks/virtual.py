@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from kmc.targets.evaluate import evaluate_block
+from kmc.model.evaluate import evaluate_block
 
 
 def constant(mean: float) -> Callable[[np.ndarray], float]:
@@ -82,7 +82,7 @@ class Workers:
         return Several([self]).map(function, points)
 
     def submit(self, key: int, x: np.ndarray) -> None:
-        """See :class:`kmc.targets.evaluate.Stream`."""
+        """See :class:`kmc.model.evaluate.Stream`."""
         self._enter()
         if self.alone_at is None:
             self.alone_at = self.clock

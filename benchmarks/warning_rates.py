@@ -32,9 +32,9 @@ from targets import NOISY, TARGETS, problem
 
 import kmc
 from kmc.convergence import worst_rhat
-from kmc.mcmc.base import MOVES
 from kmc.run.run_statistics import run_statistics
 from kmc.run.run_warnings import FinishedRun, run_warnings
+from kmc.samplers.base import MOVES
 
 HERE = Path(__file__).parent
 DEFINITIONS = """\

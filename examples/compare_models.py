@@ -10,7 +10,7 @@ The equations of Lotka and Volterra let hares grow without bound where there are
 with hares u and lynx v, and limit = 0 in the first one. Both are compared by the marginal likelihood (``kmc.evidence``)
 and by leave-one-out cross-validation (``arviz.compare``). Neither needs an evaluation more than the draws.
 
-The data are those of ``kernelmc demo``: ``kmc/targets/lotka_volterra.py`` has their source.
+The data are those of ``kernelmc demo``: ``kmc/model/lotka_volterra.py`` has their source.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numba import njit
 from scipy import stats
 
 import kmc
-from kmc.targets import lotka_volterra
+from kmc.model import lotka_volterra
 
 LOG_PELTS = np.log(lotka_volterra.PELTS)
 STEPS = 25  # of the solver, for each year

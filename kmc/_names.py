@@ -8,7 +8,7 @@ COMMAND = "kernelmc"
 
 
 def install(extra: str) -> str:
-    """The shell command that installs an optional dependency.
+    """Return the shell command that installs an optional dependency.
 
     Examples
     --------

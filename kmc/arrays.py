@@ -8,7 +8,7 @@ import numpy as np
 
 
 def to_numpy(a: Any) -> np.ndarray:
-    """An array of any library as NumPy's, copied from its device where needed."""
+    """Return an array of any library as a NumPy array, copied from its device where needed."""
     library = type(a).__module__.partition(".")[0]
     if library == "torch" and hasattr(a, "detach"):
         return a.detach().cpu().numpy()

@@ -19,17 +19,17 @@ LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30  # lengths whose eighth powers neither o
 
 
 def is_number(value: Any) -> bool:
-    """A real number of Python or NumPy, but not a truth value or a time span."""
+    """Return whether a value is a real number of Python or NumPy, but not a truth value or a time span."""
     return isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_whole(value: Any) -> bool:
-    """A whole number of Python or NumPy, but not a truth value or a time span."""
+    """Return whether a value is a whole number of Python or NumPy, but not a truth value or a time span."""
     return is_number(value) and isinstance(value, (int, np.integer))
 
 
 def to_float(number: Any) -> float:
-    """A number as a float: infinite for an integer beyond the range of floats."""
+    """Convert a number to a float, which is infinite for an integer beyond the range of floats."""
     try:
         return float(number)
     except OverflowError:
@@ -95,7 +95,7 @@ def check_count(options: Any, name: str, least: int) -> None:
 
 
 def as_number(name: str, value: Any, least: int) -> int:
-    """A whole number of at least ``least``."""
+    """Return a whole number as an int; raise an error unless it is at least ``least``."""
     expected = f"expected a whole number of at least {least}"
     if not is_whole(value):
         raise TypeError(f"{name}={value!r}: {expected}")
@@ -105,7 +105,7 @@ def as_number(name: str, value: Any, least: int) -> int:
 
 
 def as_count(name: str, value: Any, least: int) -> int | None:
-    """A whole number of at least ``least``, or None."""
+    """Return a whole number of at least ``least`` as an int, or None; raise an error for anything else."""
     __tracebackhide__ = True
     return None if value is None else as_number(name, value, least)
 
@@ -122,14 +122,17 @@ def as_amount(name: str, value: Any, unit: str) -> float | None:
 
 
 def as_flag(name: str, value: Any) -> bool:
-    """True or False."""
+    """Return a flag of Python or NumPy as a bool; raise a TypeError for anything else."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}={value!r}: expected True or False")
     return bool(value)
 
 
 def as_seed(seed: Any) -> np.random.SeedSequence:
-    """A fresh SeedSequence: always the same for an int or SeedSequence; a Generator advances."""
+    """Return a fresh SeedSequence for a seed.
+
+    It is always the same for an int or a SeedSequence. A Generator advances.
+    """
     if seed is None:
         return np.random.SeedSequence()
     if isinstance(seed, np.random.SeedSequence):
@@ -157,7 +160,7 @@ def check_unused(options: Any, names: tuple[str, ...], because: str) -> None:
 
 
 def numbers(name: str, value: Any, zero: bool) -> list[float]:
-    """A positive finite number (or zero, if allowed) or a sequence of them, as a list."""
+    """Return a positive finite number (or zero, if allowed), or a sequence of them, as a list of floats."""
     expected = f"expected a {'non-negative' if zero else 'positive'} finite number or a sequence of them"
     try:
         array = np.atleast_1d(as_array(name, value))
@@ -171,7 +174,7 @@ def numbers(name: str, value: Any, zero: bool) -> list[float]:
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """A Generator from None, a whole number or a SeedSequence; a Generator is returned unchanged."""
+    """Make a Generator from None, a whole number or a SeedSequence; return a Generator unchanged."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -181,7 +184,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 
 def positive(name: str, value: Any) -> float:
-    """A positive finite number, as a float."""
+    """Return a positive finite number as a float; raise an error for anything else."""
     number = _number(name, value, "a positive finite number")
     if not 0.0 < number < np.inf:
         raise ValueError(f"{name}={value!r}: expected a positive finite number")
@@ -189,7 +192,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def length(name: str, value: Any) -> float:
-    """A positive number that can be used as a unit of length."""
+    """Return a positive number as a float; raise an error unless it can be used as a unit of length."""
     number = positive(name, value)
     if not LEAST_LENGTH <= number <= MOST_LENGTH:
         limits = f"{LEAST_LENGTH:g} to {MOST_LENGTH:g}"
@@ -198,7 +201,7 @@ def length(name: str, value: Any) -> float:
 
 
 def not_negative(name: str, value: Any) -> float:
-    """A finite number that is not negative, as a float."""
+    """Return a finite number that is not negative as a float; raise an error for anything else."""
     number = _number(name, value, "a finite number that is not negative")
     if not 0.0 <= number < np.inf:
         raise ValueError(f"{name}={value!r}: expected a finite number that is not negative")
@@ -206,7 +209,7 @@ def not_negative(name: str, value: Any) -> float:
 
 
 def derivative_order(order: Any) -> int:
-    """An order of differentiation, 0 to 4."""
+    """Return an order of differentiation as an int; raise an error unless it is 0 to 4."""
     try:
         number = operator.index(order)
     except TypeError:

@@ -20,10 +20,12 @@ _SUPERCHAINS = 16  # ... of so many groups
 
 
 def worst_rhat(positions: np.ndarray) -> float:
-    """The largest rank-normalized split R-hat; of 64 or more chains with fewer than 100 draws, nested R-hat.
+    """Return the largest rank-normalized split R-hat, or the largest nested R-hat of many short chains.
 
-    A short chain says little about its own mean. So many of them are put into groups of chains that began near each
-    other, and the groups are compared by the later half of the draws: they differ if chains do not forget their start.
+    Nested R-hat is for 64 or more chains with fewer than 100 draws each. A short chain says little about its own mean.
+    So many of them are put into groups of chains that began near each other, and the groups are compared by the later
+    half of the draws: they differ if chains do not forget their start.
+
     Infinite if a coordinate never moves in any chain; NaN if there is nothing to compare (one chain, or fewer
     than four draws).
     """
@@ -58,17 +60,18 @@ def nested_rhat(values: np.ndarray, superchains: np.ndarray) -> np.ndarray:
 
 
 def least_tail_ess(positions: np.ndarray) -> float:
-    """The smallest effective sample size of the 5 % and 95 % quantiles; NaN for fewer than four draws."""
+    """Return the smallest effective sample size of the 5 % and 95 % quantiles; NaN for fewer than four draws."""
     if positions.shape[1] < 4:
         return float("nan")
     return float(_by_arviz("ess", positions, method="tail", prob=TAILS).min())
 
 
 def width_error(positions: np.ndarray) -> float:
-    """The largest standard error of the distance of the 5 % and 95 % quantiles, relative to it; NaN if none is known.
+    """Return the largest relative standard error of the distance between the 5 % and 95 % quantiles.
 
-    Errors of the quantiles are half the distance of the quantiles one standard error below and above in probability, as
-    those of ArviZ are. For a Gaussian it is .09 with 100 effective draws, for a Cauchy density .31.
+    NaN if none is known. The error of a quantile is half the distance between the quantiles one standard error below
+    and above in probability, as in ArviZ. For a Gaussian the result is 0.09 with 100 effective draws, for a Cauchy
+    density 0.31.
     """
     if positions.shape[1] < 4:
         return float("nan")
@@ -169,14 +172,17 @@ def effective_sizes(values: np.ndarray) -> np.ndarray:
 
 
 def mean_errors(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Standard errors (k,) of the means of values (n, k) at draws of this shape (chains, draws), chain after chain."""
+    """Return standard errors (k,) of the means of values (n, k) at draws.
+
+    The draws have the shape (chains, draws), and the rows of values are in their order, chain after chain.
+    """
     return values.std(axis=0, ddof=1) / np.sqrt(effective_sizes(values.reshape(*shape, -1)))
 
 
 def autocorrelation_time(values: np.ndarray) -> float:
-    """The longest autocorrelation time, draws per independent draw, of the columns of values (chains, draws, k).
+    """Return the longest autocorrelation time of the columns of values (chains, draws, k).
 
-    At least 1; 1 if there are too few draws.
+    In draws per independent draw. At least 1; 1 if there are too few draws.
     """
     sizes = effective_sizes(values)
     known = sizes[np.isfinite(sizes)]

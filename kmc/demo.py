@@ -1,6 +1,6 @@
 """``kernelmc demo``: sample a real posterior without gradients, and compare with published results.
 
-The model is :mod:`kmc.targets.lotka_volterra`: eight parameters, an ODE solver as the black box.
+The model is :mod:`kmc.model.lotka_volterra`: eight parameters, an ODE solver as the black box.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import erfinv
 
-from kmc.targets import lotka_volterra as lv
+from kmc.model import lotka_volterra as lv
 from kmc.unwritable import import_arviz
 
 LABELS = {
@@ -135,7 +135,7 @@ def _digits(value: float) -> str:
 
 
 def _plot_populations(figure, x) -> None:
-    """The two series with the posterior of the solution (dark) and of a count (light)."""
+    """Plot both series of counts, with the posterior of the solution (dark) and of a count (light)."""
     from kmc.plots.style import ACCENT, INK, SHADES
 
     years = np.linspace(lv.YEARS[0], lv.YEARS[-1], 161)

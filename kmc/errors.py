@@ -56,7 +56,7 @@ def shorten(error: Exception) -> None:
 
 
 def _from_outside(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback from its first frame outside of kmc; all of it if there is none."""
+    """Return a traceback from its first frame outside of kmc; all of it if there is none."""
     frame = traceback
     while frame is not None and Path(frame.tb_frame.f_code.co_filename).is_relative_to(_HOME):
         frame = frame.tb_next

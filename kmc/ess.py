@@ -15,7 +15,7 @@ _NUMBERS = 1 << 16  # size of a batch of parameters: temporary arrays take ten t
 
 
 def worst_bulk_ess(positions: np.ndarray) -> float:
-    """The smallest bulk effective sample size of draws (chains, draws, k).
+    """Return the smallest bulk effective sample size of draws (chains, draws, k).
 
     NaN for fewer than ten draws a chain, and if a parameter never moved in any chain.
     """
@@ -65,7 +65,7 @@ def correlation_time(correlation: np.ndarray) -> np.ndarray:
 
 
 def squared_error(series: np.ndarray) -> np.ndarray:
-    """The variance of the mean of series (chains, n, k), shape (k,).
+    """Estimate the variance of the mean of series (chains, n, k), shape (k,).
 
     The spectral density at zero by Geyer's initial monotone sequence. Covariances are about the mean of all chains, so
     that chains that differ by more than chance increase it.

@@ -173,7 +173,7 @@ class Estimator:
 
 
 def _in_one_thread(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with BLAS in one thread, see :func:`kmc.threads.single_threaded`."""
+    """Wrap a method so that BLAS uses one thread in it, see :func:`kmc.threads.single_threaded`."""
 
     @wraps(fit)
     def one_thread(*args: Any, **options: Any) -> Any:
@@ -258,7 +258,7 @@ def check_vector(values: Any, n: int, name: str) -> np.ndarray:
 
 
 def values_of(y: Any, values: Any) -> Any:
-    """The second argument of a ``fit(X, y=None, weights=None, *, values=None)``, under either name.
+    """Return the second argument of a ``fit(X, y=None, weights=None, *, values=None)``, given under either name.
 
     scikit-learn's pipelines and searches pass it as ``y``, and split it along with X.
     """
@@ -275,7 +275,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 def _not_fitted(message: str) -> NotFittedError:
-    """The error; if scikit-learn is loaded, one that its own class also catches."""
+    """Return the error; if scikit-learn is loaded, one that scikit-learn's own class also catches."""
     loaded = sys.modules.get("sklearn.exceptions")
     if loaded is None:
         return NotFittedError(message)

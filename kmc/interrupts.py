@@ -3,7 +3,7 @@
 numba unpacks a Generator by calls of Python functions (``ctypes.cast``) whose errors it does not check. If Ctrl-C is
 handled within them, the jitted code runs on with addresses that are not there: the process dies of a segmentation fault
 or a SystemError, and the draws in memory are lost (numba 0.65). Nothing is unpacked in
-:func:`kmc.mcmc.inner_chains.generators_of`, which is Python.
+:func:`kmc.samplers.inner_chains.generators_of`, which is Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 @contextmanager
 def ignored() -> Iterator[None]:
-    """A context in which Ctrl-C has no effect."""
+    """Ignore Ctrl-C in this context."""
     if _handler() is None:
         yield
         return
@@ -30,7 +30,7 @@ def ignored() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A context in which Ctrl-C waits for the end; pressed again, it does not wait.
+    """Let Ctrl-C wait for the end of this context; pressed again, it does not wait.
 
     Every call of a jitted function with a Generator is made in it.
     """
@@ -56,7 +56,7 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def children_uninterrupted() -> Iterator[None]:
-    """A context in which processes are started that Ctrl-C does not interrupt while they start and import a script.
+    """Protect processes started in this context from Ctrl-C while they start and import a script.
 
     They inherit that SIGINT is blocked. Pressed meanwhile, Ctrl-C reaches this process at the end of the context.
     """
@@ -74,7 +74,7 @@ def children_uninterrupted() -> Iterator[None]:
 
 
 def _handler() -> Callable[[int, Any], Any] | None:
-    """The function that handles Ctrl-C in this thread; None if there is none.
+    """Return the function that handles Ctrl-C in this thread; None if there is none.
 
     Ctrl-C may be ignored, or end the process, and it is handled in the main thread alone.
     """

@@ -50,7 +50,10 @@ def register_wall(state: type, wall: Callable[..., Any]) -> None:
 
 
 def wall(state: Any, x: Any, normal: Any, work: Any) -> Any:
-    """The term that the wall adds at x (d,), and whether x is behind it: then ``normal`` (d,) points across."""
+    """Return the term that the wall adds at x (d,), and whether x is behind it.
+
+    If so, write a vector across the wall into ``normal`` (d,).
+    """
     behind = _WALL.get(type(state))
     return (0.0, False) if behind is None else behind(state, x, normal, work)
 
@@ -61,7 +64,7 @@ def workspace(state: Any) -> Any:
 
 
 def value_and_gradient(state: Any, x: Any, gradient: Any, work: Any) -> Any:
-    """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
+    """Return the value at x (d,), and write the gradient into ``gradient`` (d,)."""
     return _VALUE_AND_GRADIENT[type(state)](state, x, gradient, work)
 
 

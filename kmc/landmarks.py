@@ -8,7 +8,7 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 
 from kmc.checks import as_array, check_magnitude
-from kmc.kernels.kernel_derivatives import kernel_derivative
+from kmc.kernels.derivatives import kernel_derivative
 from kmc.njit import njit
 
 METHODS = ("uniform", "pivoted-cholesky", "k-means")
@@ -20,9 +20,9 @@ def choose(method: Any, points: np.ndarray, count: int, rng: np.random.Generator
     Parameters
     ----------
     method : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
-        "uniform": distinct points of the sample, at random. "pivoted-cholesky": the greedy choice that minimizes the
-        remaining trace of the kernel matrix (Fine and Scheinberg 2001), the most even of the three. "k-means": centers
-        of clusters, which are not points of the sample.
+        "uniform": distinct points of the sample, at random. "pivoted-cholesky": one at a time, the point with the
+        largest remaining diagonal entry of the kernel matrix (Fine and Scheinberg 2001), the most even of the three.
+        "k-means": centers of clusters, which are not points of the sample.
     points : ndarray, shape (n, d)
     count : int
         Largest number of landmarks; all distinct points if there are fewer.
@@ -52,9 +52,9 @@ def choose(method: Any, points: np.ndarray, count: int, rng: np.random.Generator
 
 
 def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the pivots of an incomplete Cholesky factorization of the kernel matrix, O(n count²) time.
+    """Return the indices of the pivots of an incomplete Cholesky factorization of the kernel matrix.
 
-    Fewer than ``count`` are returned if the remaining matrix is numerically zero.
+    It takes O(n count²) time. Fewer than ``count`` are returned if the remaining matrix is numerically zero.
     """
     residual = _diagonal(kernel, points)
     floor = 1e-12 * residual.max()
@@ -90,7 +90,7 @@ def _given(points, dim):
 def spread(
     points: np.ndarray, count: int, rng: np.random.Generator, weights: np.ndarray | None = None, rim: float = 0.25
 ) -> np.ndarray:
-    """Indices of ``count`` points: a random sample, and a part of farthest points so that the edge is covered, too.
+    """Return the indices of ``count`` points: a random part, and farthest points that cover the edge, too.
 
     Parameters
     ----------

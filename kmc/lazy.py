@@ -12,7 +12,7 @@ from typing import Any
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """A package's ``__getattr__``, ``__dir__`` and ``__all__``, from the imports in its stub.
+    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``, from the imports in its stub.
 
     The stub lists each public name once, as ``from home import name as name``: type checkers read the same list.
 
@@ -45,7 +45,10 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         if homes[name] == package:  # a public submodule
             return import_module(f"{package}.{name}")
-        value = getattr(import_module(homes[name]), name)
+        home = import_module(homes[name])
+        if not hasattr(home, name):  # a module of that package, which nothing has imported yet
+            import_module(f"{homes[name]}.{name}")
+        value = getattr(home, name)
         setattr(sys.modules[package], name, value)
         return value
 

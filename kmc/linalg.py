@@ -61,9 +61,10 @@ def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8, most: int | None 
 
 
 def generalized_eigh(a: np.ndarray, b: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ``count`` largest eigenvalues μ, descending, of A v = μ B v, and their vectors (p, count), VᵀBV = I.
+    """Return the ``count`` largest eigenvalues μ of A v = μ B v, and their vectors (p, count).
 
-    A is symmetric, B symmetric and positive definite; otherwise scipy.linalg.LinAlgError.
+    The eigenvalues are descending, and VᵀBV = I. A is symmetric, and B is symmetric and positive definite;
+    scipy.linalg.LinAlgError if B is not positive definite.
     """
     p = len(a)
     values, vectors = linalg.eigh(a, b, subset_by_index=[max(p - count, 0), p - 1], check_finite=False)
@@ -105,7 +106,7 @@ def ridge_path(matrix: np.ndarray, target: np.ndarray) -> RidgePath:
 
 
 def ridge_system(matrix: np.ndarray, penalty: np.ndarray, regularization: float, jitter: float | str) -> np.ndarray:
-    """A + λP + jitter I; "auto" is 1e-9 of the mean diagonal, small enough not to matter."""
+    """Return A + λP + jitter I; "auto" is 1e-9 of the mean diagonal, small enough not to matter."""
     system = matrix + regularization * penalty
     diagonal = np.einsum("ii->i", system)
     diagonal += 1e-9 * diagonal.mean() if jitter == "auto" else jitter
@@ -135,6 +136,6 @@ def ridge_solution(
 
 
 def symmetric_power(matrix: np.ndarray, power: float, floor: float = 0.0) -> np.ndarray:
-    """A symmetric matrix to a power, its eigenvalues raised to at least ``floor`` first."""
+    """Return a power of a symmetric matrix, whose eigenvalues are first raised to at least ``floor``."""
     eigenvalues, vectors = linalg.eigh(matrix, check_finite=False)
     return (vectors * np.maximum(eigenvalues, floor) ** power) @ vectors.T

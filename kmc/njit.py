@@ -37,17 +37,19 @@ def njit(**options: Any) -> Callable[[_Function], _Function]:
             "to debug a log-density that is compiled by numba, pass its attribute py_func instead"
         )
 
+    options = {"cache": True, "no_cfunc_wrapper": True} | options  # nobody takes the address of a function
+
     def compiled(function: _Function) -> _Function:
         with suppress(RuntimeError):  # numba can write nowhere
-            return numba.njit(cache=True, **options)(function)
+            return numba.njit(**options)(function)
         folder, chosen = _temporary_folder(), numba.config.CACHE_DIR
         if folder is not None:
             numba.config.CACHE_DIR = str(folder)
             try:
-                return numba.njit(cache=True, **options)(function)
+                return numba.njit(**options)(function)
             finally:
                 numba.config.CACHE_DIR = chosen
-        return numba.njit(**options)(function)
+        return numba.njit(**options | {"cache": False})(function)
 
     return compiled
 

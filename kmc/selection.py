@@ -35,7 +35,7 @@ class Search:
         self._rows: list[tuple[Any, np.ndarray, np.ndarray]] = []
 
     def add(self, candidate: Any, objectives: np.ndarray, setting: Any = None) -> bool:
-        """Add held-out objectives (n_folds, l), lower is better; whether one of them is the best so far.
+        """Add held-out objectives (n_folds, l), lower is better; return whether one of them is the best so far.
 
         A candidate whose mean is not finite is listed but never chosen. ``setting`` is what :meth:`best` returns for
         it, the candidate itself by default.
@@ -53,7 +53,7 @@ class Search:
         return True
 
     def best(self) -> Any:
-        """The setting of the best candidate; its regularization is the attribute ``regularization``.
+        """Return the setting of the best candidate; its regularization is the attribute ``regularization``.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Search:
 
 
 def folds_of(n: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Indices of ``count`` random parts of nearly equal size, at least one sample in each."""
+    """Return the indices of ``count`` random parts of nearly equal size; of n parts if n is smaller."""
     return [np.sort(part) for part in np.array_split(rng.permutation(n), min(count, n))]
 
 
@@ -94,7 +94,9 @@ def held_out(parts: Sequence[Any], whole: Any) -> list[tuple[Any, Any]]:
 
 
 def kernel_candidates(model: Any, median: float, factors: Sequence[float]) -> list[tuple[Any, float, Kernel]]:
-    """The kernels that an estimator's parameters ``kernel`` and ``bandwidth`` allow: as given, bandwidth, and built.
+    """Return the kernels that an estimator's parameters ``kernel`` and ``bandwidth`` allow.
+
+    Each item has the kernel as given, the bandwidth, and the kernel built from both.
 
     Parameters
     ----------
@@ -113,7 +115,7 @@ def kernel_candidates(model: Any, median: float, factors: Sequence[float]) -> li
 
 
 def numbers_or(name: str, value: Any, candidates: np.ndarray) -> np.ndarray:
-    """The candidates for a non-negative parameter: the default ones for "cv", otherwise a number or a sequence."""
+    """Return the candidates for a non-negative parameter: the default ones for "cv", otherwise those given."""
     if not isinstance(value, str):
         return np.array(numbers(name, value, zero=True))
     if value == "cv":
@@ -122,7 +124,7 @@ def numbers_or(name: str, value: Any, candidates: np.ndarray) -> np.ndarray:
 
 
 def listed(name: str, value: Any) -> list[Any]:
-    """A list or tuple of candidates unchanged, anything else as the only candidate; ValueError if empty."""
+    """Return the candidates in a list or tuple, or anything else as the only candidate; ValueError if empty."""
     if not isinstance(value, (list, tuple)):
         return [value]
     if not value:
@@ -131,7 +133,7 @@ def listed(name: str, value: Any) -> list[Any]:
 
 
 def name_of(value: Any) -> str:
-    """The entry of a candidate in the table: a name itself, or the repr of an object."""
+    """Return the entry of a candidate in the table: a name itself, or the repr of an object."""
     return value if isinstance(value, str) else repr(value)
 
 

@@ -39,11 +39,11 @@ class Sample(NamedTuple):
     gradients: np.ndarray | None = None  # (n, d)
 
     def counted(self) -> np.ndarray:
-        """The points of positive weight."""
+        """Return the points of positive weight."""
         return self.x if self.weights is None else self.x[self.weights > 0]
 
     def source(self) -> Source:
-        """The same as a source."""
+        """Return a source of these points and weights, without values and gradients."""
         return Source(self.x, self.weights, len(self.x), False)
 
 
@@ -58,7 +58,7 @@ class Source(NamedTuple):
     gradients: Any = None
 
     def beside(self, values: Any, gradients: Any) -> Source:
-        """The same with further data for each sample, in their own blocks."""
+        """Return the source with further data for each sample, which may be in blocks of their own."""
         once = self.once or _once(values, 1) or _once(gradients, 2)
         return self._replace(values=values, gradients=gradients, once=once)
 
@@ -68,7 +68,7 @@ class Source(NamedTuple):
 
 
 def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 2) -> Source:
-    """A source for the arguments of a ``fit``, checked as far as possible without a pass over it.
+    """Make a source of the arguments of a ``fit``, and check it as far as possible without a pass over it.
 
     Arrays and inputs that convert to one are checked completely, as in scikit-learn. Memory maps, dask arrays, lists of
     arrays (trajectories) and iterators of blocks are checked block by block while they are read.
@@ -173,7 +173,10 @@ def unzipped(tuples: Iterator[Any], expected: str) -> list[Iterator[Any]]:
 
 
 def folds(source: Source, count: int) -> tuple[Any, Any]:
-    """The samples, and the fold of each: parts of a sample in turn, see ``SEGMENTS`` and ``BLOCK``."""
+    """Return the samples and the fold of each one.
+
+    Contiguous parts of the samples belong to the folds in turn, see ``SEGMENTS`` and ``BLOCK``.
+    """
     if source.rows is not None:
         segments = min(SEGMENTS, source.rows)
         return source.x, np.arange(source.rows) * segments // source.rows % count
@@ -183,7 +186,7 @@ def folds(source: Source, count: int) -> tuple[Any, Any]:
 
 
 def _counted(part, lengths: deque[int]) -> Iterator[np.ndarray]:
-    """The blocks of an iterator, or an array as one; their lengths are recorded."""
+    """Yield the blocks of an iterator, or an array as one block, and append their lengths to ``lengths``."""
     for block in part if is_iterator(part) else [np.asarray(part)]:
         block = np.asarray(block)
         lengths.append(len(block))
@@ -204,7 +207,7 @@ def _once(data: Any, ndim: int) -> bool:
 
 
 def _first(source, ndim, most, name):
-    """The first rows, and a source that still contains them."""
+    """Return the first rows, at most ``most``, and a source that still contains them."""
     found: list[np.ndarray] = []
     parts, missing = [], most
     for part in trajectories(source, ndim):

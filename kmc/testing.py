@@ -8,10 +8,10 @@ import numpy as np
 from scipy import stats
 
 from kmc.checks import as_number
-from kmc.mcmc.base import MOVES
-from kmc.mcmc.metropolis import decide
-from kmc.mcmc.moves import Move, as_moves, propose_one_of
-from kmc.targets.toys import Banana, Gaussian
+from kmc.model.toys import Banana, Gaussian
+from kmc.samplers.base import MOVES
+from kmc.samplers.metropolis import decide
+from kmc.samplers.moves import Move, as_moves, propose_one_of
 
 __all__ = ["check_move"]
 

@@ -22,7 +22,7 @@ _this_thread = threading.local()
 
 
 def single_threaded() -> AbstractContextManager[Any]:
-    """A context in which BLAS uses one thread.
+    """Return a context in which BLAS uses one thread.
 
     The matrices are small: more threads gain nothing, on a busy machine they wait for each other (a fit took a hundred
     times as long), and the draws of a seed would depend on the number of cores.
@@ -49,10 +49,10 @@ def in_threads(work: Callable[[int, int], None], most: int) -> None:
 
 
 def each_in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """The function of each item, in order: as many at a time as numba may use threads.
+    """Call a function with each item, and return the results in order.
 
-    What the function returns may depend on its item alone. Where it raises, the error of the first item that has one is
-    raised, as in a loop.
+    It is called with as many items at a time as numba may use threads. What the function returns may depend on its item
+    alone. Where it raises, the error of the first item that has one is raised, as in a loop.
     """
     todo = list(items)
     found: dict[int, _Result] = {}
@@ -75,7 +75,7 @@ def each_in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item]
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """The threads of a process: a forked one has none of its parent's."""
+    """Return the pool of threads of a process: a forked process has none of its parent's."""
     return ThreadPoolExecutor(max(1, numba.config.NUMBA_NUM_THREADS - 1), "kmc", initializer=_begin_thread)
 
 

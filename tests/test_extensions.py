@@ -11,11 +11,11 @@ from scipy.special import logsumexp, softmax
 import kmc
 from kmc.bases import Basis
 from kmc.kernels import Gaussian, Kernel, Matern52, register_kernel
-from kmc.mcmc.base import STATS, SamplerSetup, Step
-from kmc.run.recording import NullRecorder
+from kmc.model.evaluate import evaluate_block
+from kmc.model.parameters import Parameter
+from kmc.run.store.base import NullRecorder
+from kmc.samplers.base import STATS, SamplerSetup, Step
 from kmc.scores.base import ScoreEstimator
-from kmc.targets.evaluate import evaluate_block
-from kmc.targets.parameters import Parameter
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 QUICK = {"sampler": "random-walk", "draws": 30, "warmup": 10, "chains": 2, "seed": 1, "progress": False}

@@ -34,10 +34,14 @@ def test_no_optional_package_is_loaded():
     assert not set(output_of(LOADED_BY_KMC)) & set(OPTIONAL)
 
 
+def test_a_public_module_is_there_although_nothing_else_has_imported_it():
+    assert output_of("import json, kmc; print(json.dumps(kmc.moves.__name__))") == "kmc.samplers.moves"
+
+
 def test_nothing_is_compiled():
     assert output_of(COMPILED) == []
 
 
 def test_the_lower_layers_do_without_arviz():
-    modules = "kmc.errors", "kmc.mcmc.base", "kmc.targets.evaluate"
+    modules = "kmc.errors", "kmc.samplers.base", "kmc.model.evaluate"
     assert not output_of(f"import json, sys, {', '.join(modules)}; print(json.dumps('arviz' in sys.modules))")

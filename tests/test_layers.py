@@ -51,28 +51,28 @@ MAY_IMPORT = {
     },
     "regression": {"kernels", "selection", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
     "spectral": {"kernels", "selection", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
-    "targets": set(),
-    "mcmc": {"jitted", "surrogate"},
-    "kernel_hmc": {"ess", "surrogate", "mcmc"},
-    "samplers": {"mcmc", "kernel_hmc"},
-    "control_variates": {"ess", "jitted", "kernels", "bases", "surrogate", "mcmc"},
-    "run": {"ess", "convergence", "surrogate", "targets", "mcmc", "kernel_hmc", "samplers", "control_variates"},
-    "readout": {"ess", "convergence", "targets", "mcmc", "kernel_hmc", "control_variates", "run"},
-    "diagnostics": {"ess", "convergence", "kernels", "linalg", "bases", "forms", "spectral", "targets", "run"},
-    "plots": {"diagnostics", "readout", "run", "targets"},
-    "testing": {"mcmc", "targets"},
+    "likelihoods": set(),
+    "model": {"likelihoods"},
+    "samplers": {"jitted", "surrogate"},
+    "kernel_hmc": {"ess", "convergence", "surrogate", "samplers"},
+    "control_variates": {"ess", "jitted", "kernels", "bases", "surrogate", "samplers"},
+    "run": {"ess", "convergence", "surrogate", "model", "samplers", "kernel_hmc", "control_variates"},
+    "posterior": {"ess", "convergence", "model", "samplers", "kernel_hmc", "control_variates", "run"},
+    "diagnostics": {"ess", "convergence", "kernels", "linalg", "bases", "forms", "spectral", "model", "run"},
+    "plots": {"diagnostics", "posterior", "run", "model"},
+    "testing": {"samplers", "model"},
     "reports": {"diagnostics", "plots", "run"},
-    "demo": {"targets", "plots", "kmc"},
-    "plugins": {"targets", "mcmc", "kmc"},
+    "demo": {"model", "plots", "kmc"},
+    "plugins": {"model", "samplers", "kmc"},
     "cli": {"ess", "run", "diagnostics", "demo", "kmc"},
 }
 """By layer, the layers that it imports; those of ``ANYWHERE`` besides."""
 
-UPWARD = {"kmc.mcmc.score_hmc": {"kernel_hmc"}}
+UPWARD = {"kmc.samplers.score_hmc": {"kernel_hmc"}}
 """By module, layers above its own: another sampler makes the warm-up."""
 
 SURROUNDINGS = {"arviz", "arviz_base", "arviz_stats", "arviz_plots", "pymc", "pytensor", "bridgestan", "cmdstanpy"}
-KNOW_THEM = {"unwritable", "convergence", "run", "diagnostics", "plots", "targets", "demo", "cli"}
+KNOW_THEM = {"unwritable", "convergence", "run", "diagnostics", "plots", "model", "demo", "cli"}
 
 
 def layer(module):

@@ -18,7 +18,7 @@ import kmc
 from kmc.bases import Monomials
 from kmc.cli import _parser
 from kmc.kernels import Matern52
-from kmc.targets.toys import Banana
+from kmc.model.toys import Banana
 
 TESTS = Path(__file__).parent
 RNG = np.random.default_rng(0)

@@ -12,11 +12,11 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 FILES = [
-    *sorted((ROOT / "mcmc").glob("*.py")),
+    *sorted((ROOT / "samplers").glob("*.py")),
     ROOT / "run" / "run_warnings.py",
     ROOT / "run" / "run_statistics.py",
 ]
-LEARNING = [*sorted((ROOT / "kernel_hmc").glob("*.py")), *sorted((ROOT / "surrogate").glob("*.py"))]
+LEARNING = [*sorted((ROOT / "kernel_hmc").glob("*.py")), *sorted((ROOT / "surrogate").rglob("*.py"))]
 MOST = 3  # positional arguments
 PROTOCOL = {"_longest_warmup"}  # which samplers from outside have, too
 

@@ -75,8 +75,9 @@ class Basis:
 
     @property
     def sum_mass_and_dirichlet(self) -> Both | None:
-        """Both forms from one evaluation, a function of x and weights (None: ones): Σ w φ, Σ w (φ - φ̄)(φ - φ̄)ᵀ and
-        Σ w <∇φ_a, ∇φ_b>. None, the default: each is summed by itself.
+        """A function that sums both forms in one evaluation, or None, the default: each is summed by itself.
+
+        The function takes x and weights (None: ones), and returns Σ w φ, Σ w (φ - φ̄)(φ - φ̄)ᵀ and Σ w <∇φ_a, ∇φ_b>.
         """
         return None
 
@@ -85,19 +86,19 @@ class Basis:
         return None
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """The combination with coefficients (p,) at the rows of x, shape (n,)."""
+        """Return the combination with coefficients (p,) at the rows of x, shape (n,)."""
         return self.values(x) @ coefficients
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its gradients (n, d)."""
+        """Return the gradients of the combination, shape (n, d)."""
         return np.einsum("npd,p->nd", self.gradients(x), coefficients, optimize=True)
 
     def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its Laplacians (n,)."""
+        """Return the Laplacians of the combination, shape (n,)."""
         return self.laplacians(x) @ coefficients
 
     def contract_hessians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its matrices of second derivatives (n, d, d); by default from :meth:`derivative`."""
+        """Return the second derivatives of the combination, (n, d, d), by default from :meth:`derivative`."""
         d = x.shape[1]
         out = np.empty((len(x), d, d))
         for i, j in zip(*np.triu_indices(d), strict=True):
@@ -108,7 +109,7 @@ class Basis:
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> Any:
-        """The combination for jitted loops, see :meth:`Contraction.jit_state`; TypeError by default."""
+        """Return the combination for jitted loops, see :meth:`Contraction.jit_state`; TypeError by default."""
         raise TypeError(f"{type(self).__name__} has no jit_state: jitted loops cannot evaluate it")
 
     def _lacks(self, name):
@@ -119,9 +120,8 @@ class Basis:
 class Contraction:
     r"""The function :math:`f = \sum_a \beta_a \varphi_a` of a basis, with its derivatives.
 
-    Methods of the basis are used if it has them (``contract_values``, ``contract_gradients``, ...);
-    otherwise it is evaluated in slices of points, so that memory is bounded (16 MB of gradients) for any number of
-    points.
+    Methods of the basis (``contract_values``, ``contract_gradients``, ...) evaluate it in slices of points, so that
+    memory is bounded (16 MB of gradients) for any number of points.
 
     Parameters
     ----------
@@ -168,14 +168,14 @@ class Contraction:
         return self._sliced(self.basis.contract_laplacians, x, np.empty(len(x)))
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """The matrices of second derivatives at the rows of x (n, d), shape (n, d, d).
+        """Return the matrices of second derivatives at the rows of x (n, d), shape (n, d, d).
 
         TypeError if the basis has no derivatives of order two.
         """
         return self._sliced(self.basis.contract_hessians, x, np.empty((*x.shape, x.shape[1])))
 
     def jit_state(self, base: BaseJitState | None = None, origin: np.ndarray | None = None) -> Any:
-        """Base(x) + f(x - origin) for jitted loops, see :mod:`kmc.jitted`.
+        """Return the state of base(x) + f(x - origin) for jitted loops, see :mod:`kmc.jitted`.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class Contraction:
 
 
 def as_basis(basis: Any, name: str = "basis", needs: Sequence[str] = ("values", "gradients")) -> Basis:
-    """A basis unchanged, or an object with these methods and ``size`` as a basis.
+    """Return a basis unchanged, or wrap an object with ``size`` and the methods ``needs`` as a basis.
 
     Raises
     ------
@@ -237,7 +237,7 @@ class _Foreign(Basis):
 
     @property
     def sum_mass_and_dirichlet(self) -> Both | None:
-        """That of the object, if it has it."""
+        """The object's own function, or None if it has none."""
         return getattr(self.wrapped, "sum_mass_and_dirichlet", None)
 
     def __reduce__(self):

@@ -23,13 +23,13 @@ class BaseJitState(NamedTuple):
 
 
 def flat(dim: int) -> BaseJitState:
-    """The log-density that is zero everywhere."""
+    """Return the log-density that is zero everywhere."""
     return BaseJitState(0.0, np.zeros(dim), np.zeros((dim, dim)), -1.0)
 
 
 @njit()
 def base_value_and_gradient(constant, location, precision, dof, x, gradient):
-    """The log-density of a :class:`BaseJitState` at x (d,); its gradient is written into ``gradient`` (d,)."""
+    """Return the log-density at x (d,), and write its gradient into ``gradient`` (d,); see :class:`BaseJitState`."""
     d = x.size
     if dof < 0.0:
         gradient[:] = 0.0

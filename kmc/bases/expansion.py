@@ -21,7 +21,7 @@ _NUMBERS = 2**18  # in one array of a pass over points: 2 MB, so that a few of t
 
 @dataclass(frozen=True, eq=False)
 class KernelExpansion:
-    r"""A combination of a kernel's sections, their gradients and their Laplacians in the centers,
+    r"""A combination of a kernel's sections, their gradients and their Laplacians in the centers.
 
     .. math:: f(x) = \sum_a \alpha_a\, k(y_a, x) + \langle \beta_a, \partial_y k(y_a, x) \rangle
                      + \gamma_a\, \Delta_y k(y_a, x).
@@ -95,7 +95,7 @@ class KernelExpansion:
         return self._evaluate(self._forms.laplacian, x, "Laplacian", 2)
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """The matrices of second derivatives at the rows of x (n, d), shape (n, d, d).
+        """Return the matrices of second derivatives at the rows of x (n, d), shape (n, d, d).
 
         Only for radial kernels; TypeError otherwise.
         """
@@ -106,7 +106,7 @@ class KernelExpansion:
         return np.array([self._forms.hessian(row) for row in x]).reshape(*x.shape, x.shape[1])
 
     def jit_state(self, base: BaseJitState | None = None, origin: np.ndarray | None = None) -> ExpansionState:
-        """Base(x) + f(x - origin) for jitted loops, see :mod:`kmc.jitted`.
+        """Return the state of base(x) + f(x - origin) for jitted loops, see :mod:`kmc.jitted`.
 
         Parameters
         ----------

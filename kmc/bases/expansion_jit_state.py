@@ -37,17 +37,19 @@ class RadialExpansion(Protocol):
 
     @property
     def gradients(self) -> np.ndarray | None:
-        """Coefficients (m, d) of its gradients in y_a."""
+        """Coefficients (m, d) of the gradients of k(·, y_a) in y_a."""
 
     @property
     def laplacians(self) -> np.ndarray | None:
-        """Coefficients (m,) of its Laplacians in y_a."""
+        """Coefficients (m,) of the Laplacians of k(·, y_a) in y_a."""
 
 
 class ExpansionState(NamedTuple):
-    """Base(x) + Σ_a α_a q - 2q' (r·β_a) + γ_a (4q''τ + 2Tq') at z = A (x - origin), with r = z - y_a and s = |r|²; E is
-    the diagonal AAᵀ, τ = rᵀEr, T = tr E. See :class:`kmc.bases.base_jit_state.BaseJitState` and
-    :class:`kmc.bases.KernelExpansion`.
+    """A kernel expansion plus a base log-density, as arrays and numbers.
+
+    The value is base(x) + Σ_a α_a q - 2q' (r·β_a) + γ_a (4q''τ + 2Tq') at z = A (x - origin), with r = z - y_a and s =
+    |r|²; E is the diagonal AAᵀ, τ = rᵀEr, T = tr E. The y_a and β_a are mapped by A, too. See
+    :class:`kmc.bases.base_jit_state.BaseJitState` and :class:`kmc.bases.KernelExpansion`.
     """
 
     constant: float
@@ -65,7 +67,7 @@ class ExpansionState(NamedTuple):
 def expansion_state(
     expansion: RadialExpansion, base: BaseJitState | None = None, origin: np.ndarray | None = None
 ) -> ExpansionState:
-    """The state of base(x) + f(x - origin); TypeError if the kernel is not composed of built-in radial ones."""
+    """Return the state of base(x) + f(x - origin); TypeError if the kernel is not made of built-in radial ones."""
     profile, metric = profile_and_metric(expansion.kernel)
     code = program(profile)
     if code is None or profile.kind != "distance":
@@ -116,7 +118,7 @@ def workspace(state):
 
 @njit()
 def value_and_gradient(state, x, gradient, work):
-    """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
+    """Return the value at x (d,), and write the gradient into ``gradient`` (d,)."""
     value = base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
     vectors, pairs, coefficients, stack = work
     k = len(state.rows) - 3
@@ -168,7 +170,7 @@ def _pull(frame, slope, gradient):
 
 @njit()
 def _distances(rows, z, pairs):
-    """|r|² and r·β into the first two of ``pairs``.
+    """Write |r|² and r·β into the first two rows of ``pairs``.
 
     Four coordinates at a time, so that sums are loaded and stored a quarter as often.
     """
@@ -207,7 +209,7 @@ def _distances(rows, z, pairs):
 
 @njit()
 def _gaussian(rate, rows, pairs, coefficients):
-    """Coefficients c of y, and e of β if there are gradients, in ∇f = Σ c (y - z) + e β for q = exp(-ρs).
+    """Write c and, if there are gradients, e of ∇f = Σ c (y - z) + e β into ``coefficients``, for q = exp(-ρs).
 
     They are e = 2ρq and c = e (α + 2ρ r·β), and f = Σ c / 2ρ.
     """
@@ -224,7 +226,10 @@ def _gaussian(rate, rows, pairs, coefficients):
 
 @njit()
 def _radial(rows, pairs, coefficients, stack):
-    """The same for any profile: e = -2q' and c = 4q'' r·β - 2αq'; returns f = Σ αq + e r·β."""
+    """Write the coefficients of :func:`_gaussian` for any profile, and return f = Σ αq + e r·β.
+
+    They are e = -2q' and c = 4q'' r·β - 2αq'.
+    """
     size, parts, m = rows.shape
     along, values, sections = pairs[1], pairs[2], rows[size - 2, 0]
     q0, q1 = stack[0, 0], stack[0, 1]
@@ -242,7 +247,7 @@ def _radial(rows, pairs, coefficients, stack):
 
 @njit()
 def _laplacians(frame, rows, vectors, pairs, stack):
-    """Σ γ (4q''τ + 2Tq'), returned, and its gradient Σ γ (8q'''τ + 4Tq'') r + 8γq'' Er, added to that of z."""
+    """Return Σ γ (4q''τ + 2Tq'), and add the gradient in z, Σ γ (8q'''τ + 4Tq'') r + 8γq'' Er, to ``vectors[1]``."""
     size, _, m = rows.shape
     tau, third, second = pairs[1], pairs[2], pairs[3]
     ones, laplacians = rows[size - 3, 0], rows[size - 1, 0]

@@ -135,22 +135,22 @@ class FourierFeatures(Basis):
         return wave * (sign * np.prod(self.frequencies ** np.asarray(index), axis=1))
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its gradients (n, d)."""
+        """Return the gradients of the combination, shape (n, d)."""
         return self._cosines_and_sines(x)[1] @ (-coefficients[:, None] * self.frequencies)
 
     def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its Laplacians (n,)."""
+        """Return the Laplacians of the combination, shape (n,)."""
         return self.values(x) @ (-self._squares * coefficients)
 
     def contract_hessians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its matrices of second derivatives (n, d, d): -Σ β φ ω ωᵀ."""
+        """Return the second derivatives of the combination, (n, d, d): -Σ β φ ω ωᵀ."""
         waves = self.values(x) * -coefficients
         return (waves[:, None, :] * self.frequencies.T) @ self.frequencies
 
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> FourierState:
-        """The combination with coefficients (p,) for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
+        """Return the state of the combination with coefficients (p,), see :meth:`kmc.bases.Contraction.jit_state`."""
         dim = self.frequencies.shape[1]
         return FourierState(
             *(flat(dim) if base is None else base),
@@ -175,7 +175,9 @@ class FourierFeatures(Basis):
 
 
 class FourierState(NamedTuple):
-    """Base(x) + Σ_j coefficients_j cos(ω_j·(x - origin) + phases_j); see
+    """A combination of Fourier features plus a base log-density, as arrays and numbers.
+
+    The value is base(x) + Σ_j coefficients_j cos(ω_j·(x - origin) + phases_j); see
     :class:`kmc.bases.base_jit_state.BaseJitState`.
     """
 
@@ -198,7 +200,7 @@ def workspace(state):
 
 @njit()
 def value_and_gradient(state, x, gradient, work):
-    """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
+    """Return the value at x (d,), and write the gradient into ``gradient`` (d,)."""
     d, p = state.frequencies.shape
     slope, rows = work
     angles, cosines, sines = rows[0], rows[1], rows[2]
@@ -235,7 +237,7 @@ _HALF_PI_LOW = 6.07710050650619224932e-11
 
 @njit()
 def cosines_and_sines(angles, cosines, sines):
-    """Both, elementwise over arrays (n,), to an absolute error of 2e-16.
+    """Write the cosines and sines of angles (n,) into the other two arrays, to an absolute error of 2e-16.
 
     The remainder r of the angle after whole multiples of π/2, |r| <= π/4, goes into the polynomials of fdlibm (Sun
     Microsystems, 1993); which of the two is the sine, and the signs, depend on the multiple modulo four.

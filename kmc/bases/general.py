@@ -57,7 +57,7 @@ def sum_linear(
 
 
 def directional(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Derivatives <∇φ_a, v>, (n, p), along a vector at each row of x, ``vectors`` (n, d)."""
+    """Return the derivatives <∇φ_a, v>, (n, p), along a vector at each row of x, ``vectors`` (n, d)."""
     out = np.empty((len(x), basis.size))
     for rows in slices(len(x), basis.size * x.shape[1]):
         out[rows] = np.einsum("npd,nd->np", basis.gradients(x[rows]), vectors[rows], optimize=True)

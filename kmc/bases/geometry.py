@@ -56,7 +56,7 @@ class RadialGeometry:
         return np.eye(len(self.origin)) if self._metric is None else self._metric.T @ self._metric
 
     def centered(self, x: np.ndarray) -> np.ndarray:
-        """X relative to the origin; all methods below take such points."""
+        """Return x relative to the origin; all methods below take such points."""
         return x - self.origin
 
     def distances(self, x: np.ndarray) -> np.ndarray:

@@ -201,7 +201,7 @@ def _accumulate(x, centers, p, w, t, halves, first, begin, moments, crosses):
 
 @njit()
 def _features(x, start, center, phi):
-    """r_i r_j, i <= j, and then r_i, (k(k + 3)/2, count)."""
+    """Write r_i r_j, i <= j, and then r_i into the rows of ``phi`` (k(k + 3)/2, count)."""
     k = center.size
     count = phi.shape[1]
     linear = len(phi) - k
@@ -221,7 +221,7 @@ def _features(x, start, center, phi):
 
 @njit()
 def _coefficients(w, t, halves, start, a, first, c):
-    """c = w t' + t w' - |Δ|²/2 w w' for the center a and those from ``first`` on, (count, width)."""
+    """Write w t' + t w' - |Δ|²/2 w w', for the center a and those from ``first`` on, into ``c`` (count, width)."""
     half = halves[first:]
     for b in range(len(c)):
         row, w_b, t_b = c[b], w[start + b, first:], t[start + b, first:]

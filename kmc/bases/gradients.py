@@ -120,25 +120,25 @@ class KernelGradients(Basis):
         return self._forms.sum_linear(self._points(x), np.asarray(weights, dtype=float), base_gradient)
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """The combination with coefficients (p,) at the rows of x, shape (n,)."""
+        """Return the combination with coefficients (p,) at the rows of x, shape (n,)."""
         return self.expansion(coefficients).values(x)
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its gradients (n, d)."""
+        """Return the gradients of the combination, shape (n, d)."""
         return self.expansion(coefficients).gradient(x)
 
     def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its Laplacians (n,)."""
+        """Return the Laplacians of the combination, shape (n,)."""
         return self.expansion(coefficients).laplacian(x)
 
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> Any:
-        """Base(x) + the combination at x - origin, for jitted loops (:mod:`kmc.jitted`)."""
+        """Return the state of base(x) + the combination at x - origin, for jitted loops (:mod:`kmc.jitted`)."""
         return self.expansion(coefficients).jit_state(base, origin)
 
     def expansion(self, coefficients: np.ndarray) -> KernelExpansion:
-        """The combination with coefficients (p,) as a function."""
+        """Return the combination with coefficients (p,) as a function."""
         spread = np.zeros(self._used.size)
         spread[self._selected] = coefficients
         return KernelExpansion(self.kernel, self._used, gradients=spread.reshape(self._used.shape))
@@ -175,7 +175,7 @@ def _check_components(components, total):
 
 
 def gradient_forms(kernel: Kernel, centers: np.ndarray, selected: np.ndarray) -> GradientForms:
-    """The fastest forms for the selected gradients, out of range(m d), of this kernel at centers (m, d)."""
+    """Return the fastest forms for a kernel's gradients at centers (m, d), those ``selected`` in range(m d)."""
     profile, metric = profile_and_metric(kernel)
     if profile.kind == "distance":
         return RadialForms(kernel, centers, selected, profile, metric)
@@ -221,7 +221,7 @@ class GradientForms:
         return total
 
     def _kept(self, block):
-        """The kept components of an array (n, m, d, ...) of all."""
+        """Return the kept components, (n, p, ...), of an array (n, m, d, ...) of all components."""
         flat = block.reshape(len(block), self._centers.size, *block.shape[3:])
         return flat if self.size == self._centers.size else flat[:, self._selected]
 
@@ -260,7 +260,7 @@ class RadialForms(GradientForms):
         return geometry.pull(total).reshape(-1)[self._selected]
 
     def _linear(self, x, weights, g):
-        """The sum, before multiplication by M, (m, d)."""
+        """Return the sum over these points before its multiplication by M, shape (m, d)."""
         geometry, weights = self._geometry, weights[:, None]
         s = geometry.distances(x)
         _, q1, q2, q3 = self._profile.derivatives(s, 3)
@@ -307,7 +307,7 @@ def _part(array, rows):
 
 @njit()
 def _fill(x, centers, matrix, q1, q2, selected, out):
-    """-2 q' M - 4 q'' v vᵀ, v = x - y of pulled points x (d, n) and centers (m, d)."""
+    """Write -2 q' M - 4 q'' v vᵀ into ``out``, with v = x - y of pulled points x (d, n) and centers y (m, d)."""
     d, n = x.shape
     p, w = np.empty(n), np.empty(n)
     for c in range(selected.size):

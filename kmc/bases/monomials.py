@@ -152,15 +152,15 @@ class Monomials(Basis):
         return total
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """The combination with coefficients (p,) at the rows of x, shape (n,)."""
+        """Return the combination with coefficients (p,) at the rows of x, shape (n,)."""
         return coefficients @ self._powers(x, 1 + self.size)[1:]
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its gradients (n, d)."""
+        """Return the gradients of the combination, shape (n, d)."""
         return (self._gradient_coefficients(coefficients) @ self._lower(x)).T
 
     def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its Laplacians (n,)."""
+        """Return the Laplacians of the combination, shape (n,)."""
         index, factor = self._second
         lower = self._lower(x)
         return np.bincount(index.ravel(), (factor * coefficients[:, None]).ravel(), len(lower)) @ lower
@@ -185,7 +185,10 @@ class Monomials(Basis):
         return self._powers(x, self._count_lower())
 
     def _powers(self, x, count):
-        """The constant and the first monomials, shape (count, n): each is an earlier one times a variable."""
+        """Return the constant and the first monomials, shape (count, n).
+
+        Each is an earlier one times a variable.
+        """
         if x.ndim != 2 or x.shape[1] != self.dim:
             raise ValueError(f"x has shape {x.shape}: expected (n, {self.dim})")
         z = ((x - self.center) / self.scale).T
@@ -209,7 +212,7 @@ def _tables(degree, dim):
 
 
 def _without(row, i, times):
-    """The row without ``times`` copies of i, or None."""
+    """Return the row without ``times`` copies of i, or None if it has fewer."""
     if row.count(i) < times:
         return None
     out = list(row)

@@ -20,13 +20,13 @@ class SectionForms(Protocol):
     """The computations of :class:`kmc.bases.KernelSections`; shapes are given there."""
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """The functions at points (n, d), shape (n, p)."""
+        """Return the functions at points (n, d), shape (n, p)."""
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """Their gradients, shape (n, p, d)."""
+        """Return the gradients at points (n, d), shape (n, p, d)."""
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """Their Laplacians, shape (n, p)."""
+        """Return the Laplacians at points (n, d), shape (n, p)."""
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
@@ -35,14 +35,14 @@ class SectionForms(Protocol):
         """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Derivatives along a vector (n, d) at each point, shape (n, m)."""
+        """Return the derivatives along a vector at each point, ``vectors`` (n, d), shape (n, m)."""
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
 
 
 def section_forms(kernel: Kernel, centers: np.ndarray) -> SectionForms:
-    """The fastest forms for sections of this kernel at centers (m, d)."""
+    """Return the fastest forms for sections of this kernel at centers (m, d)."""
     profile, metric = profile_and_metric(kernel)
     if profile.kind == "distance":
         return RadialForms(profile, metric, centers)
@@ -52,7 +52,10 @@ def section_forms(kernel: Kernel, centers: np.ndarray) -> SectionForms:
 
 
 def profile_and_metric(kernel: Kernel) -> tuple[Kernel, np.ndarray | None]:
-    """A kernel as (profile, A) with kernel(x, y) = profile(Ax, Ay); A (k, d) or None combines all its metrics."""
+    """Split a kernel into (profile, A) with kernel(x, y) = profile(Ax, Ay).
+
+    A (k, d) combines the metrics around the profile, and is None if there are none.
+    """
     if isinstance(kernel, Metric):
         profile, inner = profile_and_metric(kernel.kernel)
         outer = np.diag(kernel.matrix) if kernel.matrix.ndim == 1 else kernel.matrix
@@ -70,7 +73,7 @@ class RadialForms:
         self._kernel, self._geometry = kernel, RadialGeometry(metric, centers)
 
     def values(self, x):
-        """The functions at points (n, d), shape (n, m)."""
+        """Return the functions at points (n, d), shape (n, m)."""
         return self._kernel.profile(self._geometry.distances(self._geometry.centered(x)))
 
     def gradients(self, x):
@@ -93,7 +96,7 @@ class RadialForms:
         return 0.5 * (cross + cross.T - self._between * (t.T @ t))
 
     def sum_mass_and_dirichlet(self, x, weights):
-        """Sums (m,), scatter and Dirichlet form (m, m) in one pass, see :func:`mass_and_dirichlet`."""
+        """Return the sums (m,), scatter and Dirichlet form (m, m) in one pass, see :func:`mass_and_dirichlet`."""
         return mass_and_dirichlet(self._kernel, self._geometry, self._between, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
@@ -140,7 +143,7 @@ class DotProductForms:
         self._pulled = centers if metric is None else centers @ (metric.T @ metric)
 
     def values(self, x):
-        """The functions at points (n, d), shape (n, m)."""
+        """Return the functions at points (n, d), shape (n, m)."""
         return self._kernel.profile(x @ self._pulled.T)
 
     def gradients(self, x):
@@ -167,7 +170,7 @@ class DotProductForms:
         return total
 
     def directional(self, x, vectors):
-        """Derivatives along a vector (n, d) at each point, shape (n, m)."""
+        """Return the derivatives along a vector at each point, ``vectors`` (n, d), shape (n, m)."""
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         return q1 * (vectors @ self._pulled.T)
 
@@ -185,7 +188,7 @@ class MixedForms:
         self.size = len(centers)
 
     def values(self, x):
-        """The functions at points (n, d), shape (n, m)."""
+        """Return the functions at points (n, d), shape (n, m)."""
         return kernel_derivative(self._kernel, "k", x, self._centers)
 
     def gradients(self, x):
@@ -205,7 +208,7 @@ class MixedForms:
         return general.sum_linear(self, x, weights, base_gradient)
 
     def directional(self, x, vectors):
-        """Derivatives along a vector (n, d) at each point, shape (n, m)."""
+        """Return the derivatives along a vector at each point, ``vectors`` (n, d), shape (n, m)."""
         return general.directional(self, x, vectors)
 
     def contract_gradients(self, x, coefficients):
@@ -269,7 +272,7 @@ def _gaussian(s, rate, q):
 
 @njit(error_model="numpy")
 def _scale_gaussian(q, half, pulled, root, shift):
-    """Half = √w q, pulled = S √w q, q = √w (q - shift)."""
+    """Write √w q into ``half``, and replace ``pulled`` S by S √w q and ``q`` by √w (q - shift)."""
     n, m = q.shape
     for i in range(n):
         w = root[i]
@@ -281,7 +284,7 @@ def _scale_gaussian(q, half, pulled, root, shift):
 
 @njit(error_model="numpy")
 def _scale(q, slope, pulled, root, shift):
-    """Slope = T = 2 √w q', pulled = S T, q = √w (q - shift)."""
+    """Replace ``slope`` q' by T = 2 √w q', ``pulled`` S by S T, and ``q`` by √w (q - shift)."""
     n, m = q.shape
     for i in range(n):
         w = root[i]

@@ -111,17 +111,17 @@ class KernelSections(Basis):
         return derivative(self.kernel, index, x, self.centers)
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """The combination with coefficients (m,) at the rows of x, shape (n,)."""
+        """Return the combination with coefficients (m,) at the rows of x, shape (n,)."""
         return self._forms.values(x) @ coefficients
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its gradients (n, d)."""
+        """Return the gradients of the combination, shape (n, d)."""
         return self._forms.contract_gradients(x, coefficients)
 
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> ExpansionState:
-        """The combination with coefficients (m,) for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
+        """Return the state of the combination with coefficients (m,), see :meth:`kmc.bases.Contraction.jit_state`."""
         return KernelExpansion(self.kernel, self.centers, sections=coefficients).jit_state(base, origin)
 
     def _check_smooth(self, order=2):

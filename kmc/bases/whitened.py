@@ -74,25 +74,25 @@ class Whitened(Basis):
         return self.basis.derivative(x, index) @ self.matrix
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """The combination with coefficients (r,) at the rows of x, shape (n,)."""
+        """Return the combination with coefficients (r,) at the rows of x, shape (n,)."""
         return self._contraction(coefficients).values(x)
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its gradients (n, d)."""
+        """Return the gradients of the combination, shape (n, d)."""
         return self._contraction(coefficients).gradient(x)
 
     def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its Laplacians (n,)."""
+        """Return the Laplacians of the combination, shape (n,)."""
         return self._contraction(coefficients).laplacian(x)
 
     def contract_hessians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its matrices of second derivatives (n, d, d)."""
+        """Return the second derivatives of the combination, (n, d, d)."""
         return self._contraction(coefficients).hessian(x)
 
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> Any:
-        """The combination for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
+        """Return the combination for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
         return self._contraction(coefficients).jit_state(base, origin)
 
     def _contraction(self, coefficients):

@@ -51,19 +51,19 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
-    """The option --quiet."""
+    """Add the option --quiet to a parser."""
     parser.add_argument("--quiet", action="store_true", help="no progress display")
 
 
 def add_var_names(parser: argparse.ArgumentParser) -> None:
-    """The option --var-names."""
+    """Add the option --var-names to a parser."""
     parser.add_argument(
         "--var-names", nargs="+", metavar="NAME", help="parameters, or elements such as 'slope[A]' (default: all)"
     )
 
 
 def add_max_time(parser: argparse.ArgumentParser) -> None:
-    """The option --max-time."""
+    """Add the option --max-time to a parser."""
     parser.add_argument(
         "--max-time",
         type=seconds,
@@ -73,7 +73,7 @@ def add_max_time(parser: argparse.ArgumentParser) -> None:
 
 
 def seconds(text: str) -> float:
-    """A positive, finite number."""
+    """Return text as a positive, finite number of seconds, or raise an ArgumentTypeError."""
     try:
         number = float(text)
     except ValueError:
@@ -84,7 +84,7 @@ def seconds(text: str) -> float:
 
 
 def natural(text: str, least: int = 0) -> int:
-    """A whole number that is not negative."""
+    """Return text as a whole number of at least ``least``, or raise an ArgumentTypeError."""
     try:
         number = int(text)
     except ValueError:
@@ -95,5 +95,5 @@ def natural(text: str, least: int = 0) -> int:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1."""
+    """Return text as a whole number of at least 1, or raise an ArgumentTypeError."""
     return natural(text, least=1)

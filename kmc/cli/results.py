@@ -109,7 +109,7 @@ def _status(args: argparse.Namespace) -> None:
 
 
 def _ess(store: Path, named: bool) -> str:
-    """The bulk effective sample size of the worst parameter."""
+    """Return the bulk effective sample size of the worst parameter as text; "none yet" if it is not known."""
     import kmc
     from kmc.ess import worst_bulk_ess
 
@@ -240,7 +240,7 @@ class Output:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """The options --output and --overwrite."""
+    """Add the options --output and --overwrite to a parser."""
     parser.add_argument("--output", type=Path, metavar="FILE.nc", help="netCDF file for the draws")
     parser.add_argument(
         "--overwrite", action="store_true", help="let a complete run replace an existing FILE.nc (refused otherwise)"
@@ -248,7 +248,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def _beside(path: Path, what: str) -> Path:
-    """The first unused name among draws.what.nc, draws.what-2.nc, ..."""
+    """Return the first path beside draws.nc that does not exist: draws.what.nc, draws.what-2.nc, and so on."""
     names = (path.with_name(f"{path.stem}.{what}{n}{path.suffix}") for n in ("", *(f"-{i}" for i in range(2, 10_000))))
     return next(name for name in names if not name.exists())
 
@@ -270,8 +270,7 @@ def _write(idata, path):
 def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | None = MOST_ROWS) -> None:
     """Print the summary, the cost, the warnings and what was not checked; of many parameters, the first ``most``."""
     if idata["posterior"].sizes["draw"] >= 4:
-        from kmc.diagnostics.summary import summary
-        from kmc.diagnostics.table import text_of
+        from kmc.diagnostics.summary import summary, text_of
 
         table = summary(idata, var_names)
         shown = table[:most]

@@ -177,7 +177,7 @@ def _flag(options: dict[str, Any]) -> str:
 
 
 def _asked(store: Path, header: dict[str, Any], target: Any, trust: bool) -> dict[str, Any]:
-    """The settings with which the run began, as arguments of :func:`kmc.sample`."""
+    """Return the settings with which the run began, as arguments of :func:`kmc.sample`."""
     from kmc.run.store.open import stored_model, stored_sampler
 
     settings = header["settings"]

@@ -1,19 +1,20 @@
 """The mass of a surrogate by annealing between it and a Student-t density, in both directions.
 
 Particles follow the path log π_b = (1 - b) log q + b log s (Neal 2001, "Annealed importance sampling", Statistics and
-Computing 11), where q is a Student-t density with the moments of draws from s. The first temperature is reached by
-importance sampling from many draws of q, which cost an evaluation of s each: so its particles have the tails of q,
-which moves alone would miss. Temperatures are chosen on the way up, where weights are bounded as q has heavy tails,
-so that neighbors overlap. Each ratio of neighboring masses is estimated as by Bennett (1976, Journal of Computational
-Physics 22), from particles of both, with the controls of :mod:`kmc.control_variates.stein` for the gradient of π_b.
+Computing 11), where q is a Student-t density whose location and scale are the mean and covariance of draws from s. The
+first temperature is reached by importance sampling from many draws of q, which cost an evaluation of s each: so its
+particles have the tails of q, which moves alone would miss. Temperatures are chosen on the way up, where weights are
+bounded as q has heavy tails, so that neighbors overlap. Each ratio of neighboring masses is estimated as by Bennett
+(1976, Journal of Computational Physics 22), from particles of both, with the controls of
+:mod:`kmc.control_variates.stein` for the gradient of π_b.
 
 On the way down particles begin as draws from s, and on the way up as weighted draws from q. Moves are Hamiltonian
 trajectories, and on the way up jumps to weighted draws from q. Particles that go down know only the modes of s that
 contain draws; particles that go up find all modes that are wide enough. So the two estimates differ if s has a mode
 without draws. Otherwise the estimate is that on the way up: particles that go down are late in filling the tails.
 
-Far from all of its draws s counts as zero: no proposal of a run comes there, and a surrogate can be anything. So
-it does outside of a region, if the mass there is asked for.
+Far from all of its draws s counts as zero: no proposal of a run comes there, and a surrogate can be anything. It
+also counts as zero outside of a region, if only the mass in that region is asked for.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from kmc.control_variates.stein import SteinControls
 from kmc.control_variates.transitions import bennett
 from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
-from kmc.mcmc.surrogate_transition import copy_to
 from kmc.njit import njit
+from kmc.samplers.inner_chains import copy_to
 from kmc.surrogate.density import Component
 from kmc.surrogate.jit_state import gradients
 from kmc.surrogate.quadratic import terms_of
@@ -62,7 +63,7 @@ class Base(NamedTuple):
 
     @classmethod
     def of(cls, z: np.ndarray) -> Base:
-        """The base with the mean and approximate covariance of draws (n, d)."""
+        """Return the base with the mean of draws (n, d), and with their covariance as its scale matrix."""
         d = z.shape[1]
         covariance = np.atleast_2d(np.cov(z.T)) + 1e-12 * np.eye(d)
         factor = np.linalg.cholesky(covariance)
@@ -109,12 +110,12 @@ class Mass(NamedTuple):
 
     @property
     def log_mass(self) -> float:
-        """That on the way up if they agree, otherwise that of the modes that contain draws."""
+        """The estimate on the way up if the two agree, otherwise that of the modes that contain draws."""
         return self.down if self._disagree else self.up
 
     @property
     def se(self) -> float:
-        """Of ``log_mass``; a difference of the two that is small, but not by chance, counts as an error."""
+        """The error of ``log_mass``; a difference of the two that is small, but not by chance, is a part of it."""
         own = self.down_se if self._disagree else self.up_se
         if abs(self.gap) > GAP:
             return float(np.hypot(own, 0.5 * min(abs(self.up - self.down), LEAST_GAP)))
@@ -138,10 +139,10 @@ def mass_of(
     others: np.ndarray | None = None,
     region: Region = EVERYWHERE,
 ) -> Mass:
-    """The mass of a surrogate in a region, from draws z (n, d) there in its own coordinates.
+    """Estimate the mass of a surrogate in a region, from draws z (n, d) there in its own coordinates.
 
-    n is a multiple of the islands. With further draws, ``others`` (m, d), there are control variates, for the mass
-    everywhere: at the border of a region they would have other means than zero.
+    Of n draws, a multiple of ``ISLANDS`` are particles. With further draws, ``others`` (m, d), there are control
+    variates, but only for the mass everywhere: at the border of a region they would have other means than zero.
     """
     base = Base.of(z)
     size = len(z) // ISLANDS
@@ -183,7 +184,7 @@ class _Level(NamedTuple):
     log_ratios: np.ndarray  # (n,), log s - log q
 
     def some(self, n: int, rng: np.random.Generator) -> _Level:
-        """Some of the particles."""
+        """Return the level with n of its particles, chosen at random."""
         chosen = np.sort(rng.choice(len(self.particles), n, replace=False))
         return _Level(self.beta, np.ascontiguousarray(self.particles[chosen]), self.log_ratios[chosen])
 
@@ -208,7 +209,7 @@ class _Path:
         self._others = others if SteinControls.suits(component) and not len(region.points) else None
 
     def level(self, particles: np.ndarray, beta: float) -> _Level:
-        """Particles where they are."""
+        """Return the level of particles (n, d) at a temperature, without moving them."""
         with uninterrupted():
             ratios = _move(self._state, self._base, self._region, self._rng, particles, beta, 0, 1, 1.0, 0, _NOWHERE)
         return _Level(beta, particles, ratios)
@@ -244,7 +245,7 @@ class _Path:
         return found if np.all(found > 0.0) and np.var(less) < np.var(by_island) else plain
 
     def next(self, last: _Level, beta: float, moves: tuple[int, int], pool: _Level) -> _Level:
-        """The particles of a level at a neighboring temperature, after a few moves."""
+        """Resample the particles of a level for a neighboring temperature, and move them a few times."""
         chosen = resampled(np.arange(len(last.particles)), (beta - last.beta) * last.log_ratios, self._rng)
         particles = np.ascontiguousarray(last.particles[chosen])
         steps = max(1, int(min(_LENGTH / self._step_size, _MOST_STEPS)))
@@ -298,7 +299,7 @@ class _Path:
 
 
 def _next(log_ratios: np.ndarray, beta: float, overlap: float) -> float:
-    """The next higher temperature: the one with the required effective fraction of particles."""
+    """Return the next higher inverse temperature, at most 1, with the required effective fraction of particles."""
 
     def shortfall(higher):
         weights = (higher - beta) * log_ratios
@@ -338,10 +339,10 @@ def _base_value(base, z, gradient):
 
 @njit()
 def _move(state, base, region, rng, particles, beta, n_moves, n_steps, step_size, n_jumps, pool):
-    """Moves of the particles (n, d) in place, on log q + b (log s - log q) in a region.
+    """Move the particles (n, d) in place, and return log s - log q at them.
 
-    Trajectories, and after each of them jumps to particles of the pool that belong to the same island: so errors of
-    islands are independent. Returns log s - log q at the particles.
+    The log-density is log q + b (log s - log q) in a region. Moves are trajectories, and after each of them jumps to
+    particles of the pool that belong to the same island: so errors of islands are independent.
     """
     n, d = particles.shape
     work = workspace(state)

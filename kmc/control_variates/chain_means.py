@@ -26,7 +26,7 @@ class ChainMeans:
         self._sums: np.ndarray | None = None  # (chains, m)
 
     def extend(self, values: np.ndarray, controls: np.ndarray | None) -> None:
-        """More draws: (chains, n, k), and controls (chains, n, m)."""
+        """Add draws (chains, n, k), and controls (chains, n, m) or None."""
         self.values.append(values)
         if controls is None:
             return
@@ -46,7 +46,7 @@ class ChainMeans:
         return sum(part.shape[1] for part in self.values)
 
     def by_chain(self, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """An estimate from each chain of the means of functions of the numbers: (chains, q).
+        """Estimate the means of functions of the numbers from each chain: (chains, q).
 
         ``of`` takes (..., k) and returns (..., q).
         """
@@ -77,12 +77,12 @@ class ChainMeans:
 
 
 def most_controls(n: int) -> int:
-    """Number of control variates for which n draws of all chains suffice."""
+    """Return the number of control variates for which n draws, of all chains together, suffice."""
     return n * (_GROUPS - 1) // (_GROUPS * _LEAST_DRAWS)
 
 
 def _by_group(values):
-    """The draws (n, ·) of each group of chains."""
+    """Return the draws (n, ·) of each group of chains, as a list."""
     return [values[group::_GROUPS].reshape(-1, values.shape[2]) for group in range(_GROUPS)]
 
 
@@ -94,10 +94,10 @@ _ERRORS = 2.0  # standard errors by which the shape has to exceed this
 
 
 def pareto_shape(values: np.ndarray) -> tuple[float, float]:
-    """The shape k of a generalized Pareto density fitted to the largest of n values, and its standard error.
+    """Fit a generalized Pareto density to the largest of n values; return its shape k and the error of k.
 
-    Moments of order 1 / k and higher are infinite. -inf and 0.0 if the values are too few, or too many are equal; inf
-    and 0.0 if some are not finite, as their powers overflow.
+    The error is a standard error. Moments of order 1 / k and higher are infinite. -inf and 0.0 if the values are too
+    few, or too many are equal; inf and 0.0 if some are not finite, as their powers overflow.
 
     References
     ----------

@@ -48,7 +48,7 @@ def corrected(
     sets: Sequence[Sequence[Sequence[int]]],
     covariance: np.ndarray | None = None,
 ) -> Corrected:
-    """Expectations of k functions under the target.
+    """Estimate the expectations of k functions under the target.
 
     For each function the average of its draws F is corrected by β₀ (F - P) + Σ β_j S_j, where P is the average of the
     same function by the weights of the pairs and S_j that of a control variate: all of these differences have mean
@@ -114,10 +114,11 @@ def corrected(
 def _smallest(
     tried: np.ndarray, betas: np.ndarray, folds: np.ndarray, covariance: np.ndarray, missed: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A series (chains, n, 1): in each fold that of those tried (chains, n, c) with the smallest error in the others.
+    """Choose for each fold, of the tried series (chains, n, c), the one with the least error in the other folds.
 
-    The error of the one with the smallest estimated error is estimated as too small. With it the shares of the folds in
-    which each was chosen, (c,). The first is the plain one, of which no squared error is ``missed``.
+    Return the chosen parts as one series (chains, n, 1), and the share of the folds in which each was chosen, (c,). The
+    fold itself does not choose, as the smallest of several estimated errors is too small. The first series is the plain
+    one; ``missed`` is added to the squared errors of all others.
     """
     shared = np.einsum("ij,jk,ik->i", betas, covariance, betas)
     shared[1:] += missed
@@ -188,7 +189,7 @@ class _Grams:
         self._gram = np.array([columns[rows].T @ columns[rows] for rows in self._rows])
 
     def residual(self, series: np.ndarray, own: np.ndarray, chosen: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """The series (n,) less its regression on ``own`` and the chosen columns, and the mean coefficients of these."""
+        """Return a series (n,) less its regression on ``own`` and columns, and the mean coefficients of the columns."""
         design = np.column_stack([own, self._columns[:, chosen]])
         m = design.shape[1]
         gram, moment = np.empty((_FOLDS, m, m)), np.empty((_FOLDS, m))

@@ -59,10 +59,10 @@ def holds(region, z):
 
 
 class Nearby:
-    """Points not much farther from the nearest living point than some of these is from all others, and no dead nearer.
+    """Points whose nearest evaluated point is alive, and not much farther than any living point is from all others.
 
     Distances are those of the surrogate's coordinates, in which its density is about a standard normal one. Any draw
-    might be the one that is farthest from the others, so that a further draw is farther with a probability of one by
+    might be the one that is farthest from the others, so that a further draw is farther with a probability of one over
     their number; with the margin it is hardly ever outside. Without it averages over draws, none of which is
     outside, would differ from means of the region by a part of their error.
 
@@ -158,5 +158,5 @@ def check_modes(home: np.ndarray, n_modes: int) -> None:
 
 
 def thinned(points: np.ndarray) -> np.ndarray:
-    """Not many more than ``_MOST`` of the points, evenly."""
+    """Return at most ``_MOST`` of the points, evenly spaced."""
     return points[:: -(-len(points) // _MOST) or 1]

@@ -22,8 +22,8 @@ from kmc.control_variates.domain import Domain, UnknownMode
 from kmc.control_variates.means import CHAINS, Means, SurrogateMeans
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import Transitions
+from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.density import Density
-from kmc.surrogate.tails import HeavyTails
 
 _FEWEST_DRAWS = 40  # to check the surrogate (tried: small budgets)
 _FIRST = 250  # draws of each chain on the surrogate
@@ -68,7 +68,7 @@ class ReplicateEstimate:
     nearby : bool
         Whether a surrogate that contradicts the draws is tried in the region near them, without its mass elsewhere.
     judge : callable
-        Returns further doubts, or an empty string; it is called only if there are no others without draws.
+        Returns further doubts, or an empty string; it is called before the surrogate is drawn from, if there are none.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class ReplicateEstimate:
 
     @property
     def cautions(self) -> list[str]:
-        """What has to be said although estimates are returned, without periods."""
+        """Cautions to be given with the estimates, without periods."""
         said = [] if self.doubts else list(self._general)
         if self.restricted:
             said.append(
@@ -153,7 +153,7 @@ class ReplicateEstimate:
         return said
 
     def _of_large_values(self):
-        """What the largest values of the k numbers say about the errors of their averages; empty if nothing."""
+        """Return a caution about errors of averages of the k numbers, by their largest values; empty if none."""
         k = self._all.shape[2]
         drawn = [self._all] if self._means is None else self._means.drawn()
         parts = [np.abs(rows.reshape(-1, k) - self._center) for rows in drawn]
@@ -206,7 +206,7 @@ class ReplicateEstimate:
         return self._center
 
     def below(self, i: np.ndarray, limits: np.ndarray) -> Estimate:
-        """The distribution functions of some of the numbers, i (m,), at limits (m,)."""
+        """Estimate the distribution functions of some of the numbers, i (m,), at limits (m,)."""
         m, chosen = len(i), np.unique(i)
 
         def indicators(values):
@@ -225,7 +225,7 @@ class ReplicateEstimate:
         return self._all
 
     def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """An initial distribution function: ascending values of the i-th number, and the function there."""
+        """Return an initial distribution function: ascending values of the i-th number, and the function there."""
         if self._means is not None:
             return self._means.sorted(i)
         values = np.sort(self._all[..., i].ravel())
@@ -249,7 +249,7 @@ class ReplicateEstimate:
         return corrected(self._pairs, values, off, sets, means.covariance + self._of_unseen(off[1]))
 
     def _of_unseen(self, off):
-        """What may be missing from averages of controls, as the covariance of one more error."""
+        """Return the covariance of one more error: of the mass that may be missing from averages of controls."""
         unseen = self._pairs.unseen(off)
         return np.outer(unseen, unseen)
 
@@ -262,7 +262,7 @@ class ReplicateEstimate:
         return ""
 
     def _lacking(self, replicate):
-        """Whether the surrogate lacks mass at proposals of other moves that are as plausible as some draw."""
+        """Return a doubt if the surrogate lacks mass at proposals as plausible as some draw, or an empty string."""
         plausible = replicate.proposal_log_density[:, 1:] >= replicate.log_density.min()
         missed = int(np.sum(plausible & (self._pairs.end > self._pairs.start.max() + _LACKING)))
         if not missed:
@@ -343,12 +343,12 @@ class ReplicateEstimate:
 
 
 def _of_normal(level, m):
-    """The limit that the largest of m normal errors exceeds with a probability of at most ``level``."""
+    """Return the limit that the largest of m normal errors exceeds with a probability of at most ``level``."""
     return float(-ndtri(0.5 * level / m))
 
 
 def largest_off(samples: np.ndarray) -> np.ndarray:
-    """The largest of m means in their standard errors, from samples (many, n, m) whose means are zero: (many,).
+    """Return the largest of m means in standard errors, (many,), from samples (many, n, m) of expectation zero.
 
     Errors are too small where draws of a long tail happen to be missing, which is not rare with few of them: so more
     of these are large than of normal errors, even with thousands of draws of a square of heavy tails.
@@ -358,7 +358,7 @@ def largest_off(samples: np.ndarray) -> np.ndarray:
 
 
 def _alternatives(i, k, n):
-    """Sets of controls for the i-th of k means and k squares, from n draws."""
+    """Return sets of controls for the i-th of k means and k squares, from n draws."""
     sets = [[i], sorted({i, i % k, k + i % k})]
     if 20 * 2 * k < n:
         sets.append(list(range(2 * k)))
@@ -366,7 +366,7 @@ def _alternatives(i, k, n):
 
 
 def least_dof(density: Density) -> float:
-    """The smallest degrees of freedom of the surrogate's heavy tails; infinite if it has none."""
+    """Return the smallest degrees of freedom of the surrogate's heavy tails; infinite if it has none."""
     transports = [component.transport for component in density.components]
     return min((float(one.dofs.min()) for one in transports if isinstance(one, HeavyTails)), default=math.inf)
 

@@ -13,10 +13,9 @@ from kmc.control_variates.chain_means import ChainMeans
 from kmc.control_variates.domain import EVERYWHERE, Domain, Nearby, Region, check_modes
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.stein import SteinControls
-from kmc.mcmc.inner_chains import inner_chains
-from kmc.mcmc.local_mixture import local_mixture
-from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.tuning import Trials, choose_step_size
+from kmc.samplers.inner_chains import InnerChainOptions, inner_chains
+from kmc.samplers.local_mixture import local_mixture
+from kmc.samplers.tuning import Trials, choose_step_size
 from kmc.surrogate.density import Component
 from kmc.surrogate.quadratic import terms_of
 
@@ -121,7 +120,7 @@ class SurrogateMeans:
         self.seconds += time.perf_counter() - began
 
     def outside(self, domain: Domain) -> float:
-        """The fraction of further draws of the first mode that are outside a region."""
+        """Make further draws of the first mode, and return the fraction of them that is outside a region."""
         z = self._chains[0].draws(_FOR_REGION)
         return 1.0 - float(domain.parts[0].contains(z.reshape(-1, z.shape[2])).mean())
 
@@ -137,17 +136,17 @@ class SurrogateMeans:
         return Means(mean, covariance)
 
     def drawn(self) -> list[np.ndarray]:
-        """The k numbers at all draws of each mode: (chains, n, k)."""
+        """Return the k numbers at all draws of each mode, a list of (chains, n, k)."""
         return [np.concatenate(own.values, axis=1) for own in self._means]
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """The k numbers at n of all draws, each drawn independently: (n, k)."""
+        """Draw n of all draws independently, by the weights of the modes, and return the k numbers there: (n, k)."""
         parts = [part.reshape(-1, part.shape[2]) for part in self.drawn()]
         weights = np.concatenate([np.full(len(part), w / len(part)) for part, w in zip(parts, self.weights)])
         return np.concatenate(parts)[rng.choice(len(weights), n, p=weights / weights.sum())]
 
     def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """The i-th number at all draws in ascending order, and the distribution function there."""
+        """Return the i-th number at all draws in ascending order, and the distribution function there."""
         by_mode = [np.concatenate([part[..., i].ravel() for part in own.values]) for own in self._means]
         weights = np.concatenate([np.full(len(v), w / len(v)) for v, w in zip(by_mode, self.weights)])
         values = np.concatenate(by_mode)
@@ -176,7 +175,7 @@ def chains_of(replicate: Replicate, rng: np.random.Generator, domain: Domain | N
 
 
 def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
-    """The mass of a mode's surrogate in the region of these chains, by annealing draws of them."""
+    """Estimate the mass of a mode's surrogate in the region of these chains, by annealing draws of them."""
     particles = min(max(_ANNEALED, _PER_TERM * terms_of(chains.dim)), _MOST_ANNEALED)
     others = chains.draws(_FOR_CONTROLS).reshape(-1, chains.dim)
     z = chains.draws(particles // CHAINS * 4)[:, ::4]
@@ -186,7 +185,7 @@ def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
 
 
 class SurrogateChains:
-    """Chains on one surrogate; see :mod:`kmc.mcmc.surrogate_transition`.
+    """Chains on one surrogate; see :mod:`kmc.samplers.inner_chains`.
 
     They make the same moves as the proposals, from the same places, so they cannot enter a region of the surrogate that
     no proposal reaches.
@@ -226,7 +225,7 @@ class SurrogateChains:
         return EVERYWHERE if self._nearby is None else self._nearby.region
 
     def draws(self, n: int) -> np.ndarray:
-        """The next n draws of each chain, in the coordinates z: (chains, n, d)."""
+        """Make the next n draws of each chain, in the coordinates z: (chains, n, d)."""
         if self._nearby is None:
             z = self._moved(n)
             self._z = np.ascontiguousarray(z[:, -1])
@@ -255,5 +254,5 @@ class SurrogateChains:
         return out
 
     def back(self, z: np.ndarray) -> np.ndarray:
-        """The points x of draws (chains, n, d)."""
+        """Return the points x of draws z (chains, n, d), in the same shape."""
         return self.component.back(z.reshape(-1, z.shape[2])).reshape(z.shape)

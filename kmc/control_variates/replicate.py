@@ -10,7 +10,7 @@ from scipy import stats
 from kmc.control_variates.domain import Domain
 from kmc.control_variates.transitions import Transitions
 from kmc.ess import ENOUGH_DRAWS, worst_bulk_ess
-from kmc.mcmc.base import MOVES
+from kmc.samplers.base import MOVES
 from kmc.surrogate.density import Density
 
 _RUN = MOVES.index("surrogate")
@@ -60,7 +60,7 @@ class Replicate:
         return Transitions.of(start, end, self.move[:, 1:] == _RUN)
 
     def domain(self) -> Domain | None:
-        """The region without dead mass of the surrogate; None if no proposal of it is dead.
+        """Return the region without dead mass of the surrogate; None if no proposal of it is dead.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class Replicate:
         return Domain(self.density, alive, self.ends[pairs.dead])
 
     def transitions_in(self, domain: Domain | None) -> Transitions:
-        """The transitions, with the region."""
+        """Return the transitions with a domain as their region; without a domain, the region is everything."""
         pairs = self.transitions()
         if domain is None:
             return pairs

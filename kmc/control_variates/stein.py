@@ -16,9 +16,9 @@ import numpy as np
 
 from kmc.bases import Basis, KernelSections, Monomials
 from kmc.kernels import Gaussian, median_distance
+from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.density import Component
 from kmc.surrogate.jit_state import gradients
-from kmc.surrogate.tails import HeavyTails
 
 # Tried (docs/what-was-tried.md, expectations): with polynomials of higher degree, errors are larger than stated.
 _DEGREE = 2  # of the polynomials
@@ -67,7 +67,7 @@ class SteinControls:
 
     @classmethod
     def of(cls, component: Component, z: np.ndarray, rng: np.random.Generator) -> SteinControls | None:
-        """Those of a surrogate, from other draws in its coordinates; None if it has a wall or heavy tails.
+        """Make the controls of a surrogate from other draws in its coordinates; None for a wall or heavy tails.
 
         At a wall the density is too steep for them to be of use. In heavy tails, draws that were not made matter, and
         errors would be larger than stated (tried).
@@ -85,7 +85,7 @@ class SteinControls:
         return sum(basis.size for basis in self._bases)
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
-        """The functions at points z (..., d): (..., m)."""
+        """Evaluate the functions at points z (..., d): (..., m)."""
         rows = np.ascontiguousarray(z.reshape(-1, z.shape[-1]))
         white, slopes = self._white(rows), self._slopes(rows) @ self._factor
         values = [basis.laplacians(white) + basis.directional(white, slopes) for basis in self._bases]

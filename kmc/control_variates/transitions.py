@@ -62,7 +62,7 @@ class Transitions:
 
     @classmethod
     def of(cls, start: np.ndarray, end: np.ndarray, run: np.ndarray) -> Transitions:
-        """From log p - log s at both ends, minus the median at the states."""
+        """Make pairs from log p - log s at both ends, less its median at the states where ``run`` is true."""
         shift = float(np.median(start[run])) if np.any(run) else 0.0
         return cls(start - shift, end - shift, run, shift)
 
@@ -72,7 +72,7 @@ class Transitions:
         return self.end < -_DEAD
 
     def within(self, x: np.ndarray, y: np.ndarray) -> Transitions:
-        """The same pairs, with the region A: whether x and y are in it, (chains, n)."""
+        """Return the same pairs with a region A, given by whether x and y are in it, (chains, n)."""
         return replace(self, inside=(x, y))
 
     @property
@@ -106,18 +106,18 @@ class Transitions:
         return float(self.unseen(np.ones((*self.end.shape, 1)))[0])
 
     def of_target(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """A series with the mean E_p f, from f at both ends (chains, n, k)."""
+        """Return a series with the mean E_p f, from f at both ends (chains, n, k)."""
         weight = np.exp(self.start - np.logaddexp(self.start, self.end))[..., None]  # of x; the rest is that of y
         return self._on_runs(weight * x + (1.0 - weight) * y)
 
     def of_surrogate(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """A series with the mean E_s g in the region, from g at both ends (chains, n, k)."""
+        """Return a series with the mean E_s g in the region, from g at both ends (chains, n, k)."""
         first, second = self._weights()
         scale = (first + second)[self.run].mean()
         return self._on_runs((first[..., None] * x + second[..., None] * y) / scale)
 
     def only(self, sweeps: np.ndarray) -> Transitions:
-        """The pairs of some of the sweeps."""
+        """Return the pairs of some of the sweeps."""
         inside = None if self.inside is None else (self.inside[0][:, sweeps], self.inside[1][:, sweeps])
         return Transitions(self.start[:, sweeps], self.end[:, sweeps], self.run[:, sweeps], self.shift, inside)
 
@@ -136,7 +136,7 @@ class Transitions:
         return float(np.log(self.ratio()[0] / share) - bennett(-end, -start))
 
     def _weights(self):
-        """a / 2 for x and for y, zero outside the region."""
+        """Return a / 2 for x and for y, zero outside the region."""
         half = np.exp(-np.logaddexp(self.start, self.end))
         if self.inside is None:
             return half, half

@@ -16,7 +16,7 @@ _CHECKED = 10_000  # draws from the surrogate that are compared with those of th
 
 
 class Verdict(NamedTuple):
-    """What speaks against a surrogate, and what the verdict is based on."""
+    """Doubts about a surrogate, and what the verdict is based on."""
 
     doubts: str  # sentences about "it", without the last period; empty if there are none
     caution: str  # the same of mass where it is not used: far from all draws, or where the density is zero

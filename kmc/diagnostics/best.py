@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.diagnostics.columns import posterior_of
+from kmc.diagnostics.draws import posterior_of
 
 _SHOWN = 10  # numbers in a line
 _PARTS = ("total_log_likelihood", "log_prior")
@@ -125,6 +125,6 @@ def _variables(idata: Any, group: str) -> Mapping[Any, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A float, or an array."""
+    """Return a scalar as a Python number, anything else as an array."""
     array = np.array(value)
     return array if array.ndim else array.item()

@@ -17,6 +17,10 @@ from scipy import stats
 from kmc.checks import Seed, as_flag, as_number, as_seed
 from kmc.errors import EvaluationError, warn
 from kmc.ess import LEAST_DRAWS, bulk_ess
+from kmc.model.evaluate import Evaluation, Mapper, evaluate_block, stream_of
+from kmc.model.model import Model
+from kmc.model.posterior import TOTAL
+from kmc.model.returned import Failure
 from kmc.run.display import steps
 from kmc.run.executors import as_executor
 from kmc.run.prepare import prepare, refuse_unknown
@@ -25,10 +29,6 @@ from kmc.run.sample import sample
 from kmc.run.store.files import LOCK, Folder, Lock, StoreError
 from kmc.run.store.open import as_path
 from kmc.run.warning_codes import CODES
-from kmc.targets.evaluate import Evaluation, Mapper, evaluate_block, stream_of
-from kmc.targets.model import Model
-from kmc.targets.posterior import TOTAL
-from kmc.targets.returned import Failure
 
 LOG_LIKELIHOOD = "log_likelihood"
 _SETTINGS = "calibration.json"
@@ -42,7 +42,7 @@ _AT_ONCE = 32  # runs that a pool gets that returns no single results
 
 def simulation_based_calibration(
     model: Model,
-    simulate: Callable[[Any, np.random.Generator], Any],
+    simulate: Callable[[Any, np.random.Generator], Any] | None = None,
     n: int = 100,
     *,
     seed: Seed = None,
@@ -63,10 +63,10 @@ def simulation_based_calibration(
     model : Model
         With a prior for each parameter, and a likelihood that takes the data as its first further argument:
         ``kmc.Model(log_likelihood=f, parameters=..., args=(data,))``, with ``f(parameters, data)``. Simulated data take
-        the place of `data`.
-    simulate : callable
+        the place of `data`. Or a model with ``simulator=`` and a likelihood of :mod:`kmc.likelihoods`.
+    simulate : callable, optional
         It takes parameters, as the likelihood does, and a Generator, as in :func:`kmc.predictive`, and returns data, as
-        the likelihood takes them.
+        the likelihood takes them. By default the likelihood of a model with a simulator draws them.
     n : int
         Number of runs. 100 show gross errors, 1000 small ones.
     seed : int, SeedSequence or Generator, optional
@@ -140,6 +140,8 @@ def simulation_based_calibration(
     """
     n = as_number("n", n, 1)
     _check_model(model)
+    if simulate is None and model.simulation is not None:
+        simulate = model.simulation.simulate
     if not callable(simulate):
         raise TypeError(f"simulate={simulate!r}: expected a function of the parameters and of a Generator")
     refuse_unknown(sample, {name: value for name, value in options.items() if name not in _OPTIONS})

@@ -11,7 +11,7 @@ from scipy import linalg
 from kmc.checks import Seed, as_array, as_generator, check_count, check_samples
 from kmc.convergence import mean_errors
 from kmc.diagnostics.draws import read_points, scores_at
-from kmc.diagnostics.stein_kernel import SteinSections, stein_kernel
+from kmc.diagnostics.stein import SteinSections, stein_kernel
 from kmc.forms import Forms, accumulate_folds
 from kmc.kernels import Kernel, Polynomial, candidate_bandwidths, kernel_of, median_distance
 from kmc.linalg import eigen_whitening, ridge_path
@@ -65,7 +65,7 @@ def control_functional(
 ) -> ControlFunctional:
     r"""Variance-reduced expectation of a function under a density whose score is known, with its standard error.
 
-    f is approximated by a constant and sections of a Stein kernel (:mod:`kmc.diagnostics.stein_kernel`), which have
+    f is approximated by a constant and sections of a Stein kernel (:mod:`kmc.diagnostics.stein`), which have
     mean zero under the density, by ridge regression on ``n_basis`` sections: the constant estimates the expectation,
     and the residual of f has less variance than f (Oates, Girolami and Chopin 2017, "Control functionals for Monte
     Carlo integration", the simplified estimator of section 2.4). Its standard error is that of the delete-a-group

@@ -12,7 +12,6 @@ from scipy import linalg, special, stats
 from kmc.checks import Seed, as_generator, check_count
 from kmc.convergence import ess_and_rhat
 from kmc.diagnostics.draws import Draws, read_draws
-from kmc.diagnostics.mode_verdicts import verdicts
 from kmc.errors import KmcWarning
 from kmc.forms.lagged import lagged_sums
 from kmc.spectral.transition import TransitionOperator
@@ -29,6 +28,13 @@ REGULARIZATIONS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 
 SAME = 0.7
 """Two modes with a larger correlation count as one."""
+
+LARGEST_RHAT = 1.05
+LEAST_ESS_PER_CHAIN = 50.0  # in the test half of a chain: 100 for a whole chain
+LEAST_CORRELATION = 0.3  # from which on a parameter is said to be correlated with a mode
+_NAMED = 3  # parameters listed for a mode
+
+MIXED, FEW, NOT_MIXED = "mixed", "few effective draws", "not mixed"
 
 
 class Options(NamedTuple):
@@ -49,6 +55,13 @@ class SlowMode(NamedTuple):
     rhat: float
 
 
+class Verdicts(NamedTuple):
+    """A word for each mode, and a sentence about all of them."""
+
+    words: list[str]
+    sentence: str
+
+
 def slow_modes(
     data: Any,
     n_modes: int = 5,
@@ -58,7 +71,7 @@ def slow_modes(
     n_basis: int = 150,
     random_state: Seed = 0,
 ) -> xarray.Dataset:
-    """The slowest modes of chains, with the effective sample size and the R-hat of each.
+    """Find the slowest modes of chains, with the effective sample size and the R-hat of each.
 
     A chain can look well mixed in every parameter and be stuck in a function of several of them, such as the sign of a
     correlation or the number of a mixture's component. The slow modes are the functions with the longest
@@ -117,8 +130,8 @@ def slow_modes(
 
     An R-hat above 1.05 is an alarm. False alarms, in 100 runs each of four chains of 1,000 draws of five parameters:
     none for independent draws (the largest R-hat was 1.005, the smallest effective sample size of a mode 1,318, out of
-    2,000 test draws), none for autoregressions of .5 (1.016 and 487), 6 for autoregressions of .8 (1.059 and 63, which
-    is too few by ArviZ's own advice): ``python benchmarks/slow_modes_rates.py``.
+    2,000 test draws), none for autoregressions of 0.5 (1.016 and 487), 6 for autoregressions of 0.8 (1.059 and 63,
+    which is too few by ArviZ's own advice): ``python benchmarks/slow_modes_rates.py``.
 
     The coordinates do not matter, but the number of parameters does: an interaction of two among twenty parameters is
     found less sharply than one of two among three, and its effective sample size is overestimated (by up to a factor of
@@ -156,7 +169,9 @@ def slow_modes(
 def spectral_gap(
     data: Any, lagtime: int = 1, *, var_names: Sequence[str] | None = None, n_basis: int = 150, random_state: Seed = 0
 ) -> float:
-    """The spectral gap of chains, 1 - λ₁ for one draw, from a mode fitted to half of the draws and the other half.
+    """Estimate the spectral gap of chains, 1 - λ₁ for one draw.
+
+    The slowest mode is fitted to one half of the draws, and λ₁ is its autocorrelation in the other half.
 
     Parameters
     ----------
@@ -241,7 +256,7 @@ def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowM
 
 
 def _distinct(candidates: list[SlowMode], count: int) -> list[SlowMode]:
-    """The worst by effective sample size, without those that are nearly equal to a worse one."""
+    """Return the worst modes by effective sample size, without those that are nearly equal to a worse one."""
     kept: list[SlowMode] = []
     for one in sorted(candidates, key=lambda c: c.ess if np.isfinite(c.ess) else -1.0):
         if all(abs(np.corrcoef(one.values.ravel(), other.values.ravel())[0, 1]) < SAME for other in kept):
@@ -259,7 +274,7 @@ def _dataset(modes: list[SlowMode], draws: Draws, coords: Coordinates) -> Any:
     eigenvalue, lagtime = (np.array([getattr(mode, name) for mode in modes]) for name in ("eigenvalue", "lagtime"))
     ess, rhat = (np.array([getattr(mode, name) for mode in modes]) for name in ("ess", "rhat"))
     correlation = _correlations(value, coords.scores)
-    judged = verdicts(ess, rhat, correlation, draws.names, chains, _halves(draws.values)[1][..., 0].size)
+    judged = _verdicts(ess, rhat, correlation, draws.names, chains, _halves(draws.values)[1][..., 0].size)
     return xarray.Dataset(
         {
             "eigenvalue": ("mode", eigenvalue),
@@ -282,7 +297,7 @@ def _dataset(modes: list[SlowMode], draws: Draws, coords: Coordinates) -> Any:
 
 
 def _timescale(mode: SlowMode) -> float:
-    """0 for an autocorrelation within noise: its logarithm has no meaning."""
+    """Return the timescale in draws; 0 for an autocorrelation within noise, whose logarithm has no meaning."""
     if mode.eigenvalue >= 1.0:
         return float("inf")
     if not mode.eigenvalue > 2.0 / np.sqrt(max(mode.ess, 4.0)):
@@ -294,6 +309,47 @@ def _correlations(value, scores):
     a, b = (part.reshape(-1, part.shape[2]) for part in (value, scores))
     a, b = ((part - part.mean(axis=0)) / part.std(axis=0) for part in (a, b))
     return a.T @ b / len(a)
+
+
+def _verdicts(
+    ess: np.ndarray, rhat: np.ndarray, correlation: np.ndarray, names: Sequence[str], chains: int, judges: int
+) -> Verdicts:
+    """Judge modes in the order of their effective sample size (modes,), the worst first.
+
+    It and R-hat are from so many draws, ``judges``, over all chains; the correlations (modes, parameters) are with the
+    parameters of these names.
+    """
+    words = [_word(e, r, chains) for e, r in zip(ess, rhat)]
+    facts = f"R-hat {rhat[0]:.2f}, effective sample size {ess[0]:,.0f} of {judges:,} test draws"
+    if NOT_MIXED in words:
+        worst = words.index(NOT_MIXED)
+        facts = f"R-hat {rhat[worst]:.2f}, effective sample size {ess[worst]:,.0f} of {judges:,} test draws"
+        return Verdicts(
+            words,
+            f"The chains have not mixed: mode {worst} ({facts}) correlates with "
+            f"{_goes_with(correlation[worst], names)}. Run longer, start elsewhere or reparametrize.",
+        )
+    if FEW in words:
+        return Verdicts(
+            words,
+            f"The chains agree, but on few effective draws: the slowest mode ({facts}) correlates with "
+            f"{_goes_with(correlation[0], names)}. Make more draws.",
+        )
+    return Verdicts(words, f"No slow mode was found: the chains agree on the slowest of all ({facts}).")
+
+
+def _goes_with(correlation: np.ndarray, names: Sequence[str]) -> str:
+    """Name the parameters with the largest correlations (parameters,), or say that there is none."""
+    size = np.nan_to_num(np.abs(correlation))
+    largest = np.argsort(-size, kind="stable")[:_NAMED]
+    said = [f"{names[i]} ({correlation[i]:+.2f})" for i in largest if size[i] >= LEAST_CORRELATION]
+    return ", ".join(said) or "no single parameter"
+
+
+def _word(ess, rhat, chains):
+    if not rhat <= LARGEST_RHAT:
+        return NOT_MIXED
+    return MIXED if ess >= LEAST_ESS_PER_CHAIN * chains else FEW
 
 
 # Coordinates that do not depend on the scale, the tails and the linear correlations of parameters.

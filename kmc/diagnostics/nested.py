@@ -12,7 +12,7 @@ from kmc.diagnostics.draws import read_draws
 
 
 def nested_rhat(data: Any, superchains: Any, var_names: Sequence[str] | None = None) -> dict[str, float]:
-    """Whether many chains, each too short to tell alone, have forgotten their starts.
+    """Compute nested R-hat: near 1 if many chains, each too short to tell alone, have forgotten their starts.
 
     R-hat compares the means of chains, which differ by chance if chains are short, however many there are. Nested R-hat
     compares the means of groups of chains, each started at one point or near it ("superchains").

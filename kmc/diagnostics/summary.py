@@ -1,15 +1,22 @@
-"""``kmc.summary``: ArviZ's table, with circular statistics for parameters on a circle."""
+"""``kmc.summary``: ArviZ's table, with circular statistics for angles, and how it is printed in a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from kmc.diagnostics.columns import columns, labeled_posterior, posterior_of
+from kmc.diagnostics.draws import columns, labeled_posterior, posterior_of
 from kmc.run.warning_codes import sentences_of
 from kmc.unwritable import import_arviz
+
+WIDTH = 80
+_LEAST = ("mcse_sd", "mcse_mean")
+"""Columns that are left out first."""
 
 
 def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
@@ -75,7 +82,7 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     for column, found in (("mean", means), ("sd", sds)):
         table.iloc[list(found), table.columns.get_loc(column)] = list(found.values())
     places = {column: i for i, column in enumerate(columns(variables, names))}  # the table's order
-    from kmc.diagnostics.table import Table  # pandas takes long to import
+    # pandas takes long to import
 
     found = Table(table.iloc[[places[column] for column in chosen]])
     found.attrs["warnings"] = sentences_of(posterior.attrs)
@@ -90,11 +97,11 @@ class Circle(NamedTuple):
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any]) -> Circle | None:
-        """The circle of a variable of the results, from its attributes; None for other variables."""
+        """Return the circle of a variable of the results, from its attributes; None if it is not on a circle."""
         return cls(float(attrs["low"]), float(attrs["period"])) if attrs.get("circular") else None
 
     def mean(self, values: np.ndarray) -> float:
-        """The direction of the mean of unit vectors, in [low, low + period)."""
+        """Return the direction of the mean of unit vectors, in [low, low + period)."""
         return float(self.wrapped(np.angle(self._resultant(values)) * self.period / (2.0 * np.pi)))
 
     def sd(self, values: np.ndarray) -> float:
@@ -117,3 +124,52 @@ class Circle(NamedTuple):
 
     def _resultant(self, values):
         return np.mean(np.exp(2j * np.pi / self.period * np.asarray(values)))
+
+
+class Table(pd.DataFrame):
+    """A summary; ``attrs["warnings"]`` is a list of sentences. Parts of it are plain data frames."""
+
+    _metadata: ClassVar[list[str]] = []
+
+    @property
+    def _constructor(self) -> Callable[..., Any]:
+        return pd.DataFrame
+
+    def __repr__(self) -> str:
+        return "\n".join([text_of(self), *_wrapped(self.attrs.get("warnings", ()))])
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.attrs.get("warnings", ()))
+        return self.to_html(**_style()) + (f"<p>Warnings:</p><ul>{items}</ul>" if items else "")
+
+
+def text_of(table: Any) -> str:
+    """Return the rows of a summary, of at most 80 characters if names allow; the rest continues below."""
+    for n in range(len(_LEAST) + 1):
+        text: str = table.drop(columns=list(_LEAST[:n]), errors="ignore").to_string(**_style())
+        if max(map(len, text.splitlines())) <= WIDTH:
+            return text
+    return table.drop(columns=list(_LEAST), errors="ignore").to_string(line_width=WIDTH, **_style())
+
+
+def digits(value: float) -> str:
+    """Format a number for a table.
+
+    Examples
+    --------
+    >>> digits(1234.5), digits(0.012345)
+    ('1234', '0.0123')
+    """
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _style() -> dict[str, Any]:
+    return {
+        "float_format": digits,
+        "formatters": {"r_hat": "{:.2f}".format},
+        "max_rows": pd.get_option("display.max_rows"),
+    }
+
+
+def _wrapped(sentences: Any) -> list[str]:
+    return [line for each in sentences for line in textwrap.wrap(f"Warning: {each}", WIDTH, subsequent_indent="  ")]

@@ -164,7 +164,10 @@ def accumulate_folds_each(
     lagtime: int | None = None,
     block: int = 2048,
 ) -> list[list[Forms]]:
-    """The same for each of several bases, in a single pass, as an iterator requires: candidates to choose from."""
+    """Sum forms for each fold and each of several bases in a single pass, as an iterator requires.
+
+    The bases are candidates to choose from; the other arguments are those of :func:`accumulate_folds`.
+    """
     _check_forms(forms, values, gradients, lagtime, block)
     labels = _contiguous(length(x), folds) if is_whole(folds) else folds
     bases = [as_basis(basis, needs=("values",)) for basis in bases]
@@ -194,7 +197,7 @@ class _Accumulator:
             self._add_pairs(self._pairs, part, phi)
 
     def finish(self) -> list[Forms]:
-        """The sums of the labels 0, 1, ...; all of them have samples."""
+        """Return the sums of the labels 0, 1, ...; ValueError if one of them has no samples."""
         if not self._sums:
             raise ValueError("x has no rows: a form needs at least one sample")
         count = max(self._sums) + 1
@@ -247,12 +250,12 @@ def _sums(basis: Basis, forms: Sequence[str], part: Block, phi: np.ndarray) -> F
 
 
 def _together(basis, forms):
-    """The function that sums mass and Dirichlet form together, if both are requested and the basis supports it."""
+    """Return the basis's function for mass and Dirichlet form together; None without it, or if one is not needed."""
     return basis.sum_mass_and_dirichlet if {"mass", "dirichlet"} <= set(forms) else None
 
 
 def _rows(basis, forms, block):
-    """Samples per block: more if none of the arrays (block, p) is kept, so that there are fewer sums to add."""
+    """Return the samples per block: more if no array (block, p) is kept, so that there are fewer sums to add."""
     return 8 * block if len(forms) == 2 and _together(basis, forms) is not None else block
 
 

@@ -63,12 +63,12 @@ class Lagged:
         return mass, lagged
 
     def within(self, w: np.ndarray) -> Lagged:
-        """The moments of combinations of the functions, the columns of w (p, k)."""
+        """Return the moments of combinations of the functions, the columns of w (p, k)."""
         scatters = (w.T @ s @ w for s in (self.first_scatter, self.second_scatter, self.cross_scatter))
         return Lagged(self.weight, self.first_sum @ w, self.second_sum @ w, *scatters)
 
     def about(self, mean: np.ndarray) -> Lagged:
-        """The moments of the functions minus constants (p,)."""
+        """Return the moments of the functions minus the constants ``mean`` (p,)."""
         return replace(
             self, first_sum=self.first_sum - self.weight * mean, second_sum=self.second_sum - self.weight * mean
         )

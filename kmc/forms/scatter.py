@@ -28,7 +28,7 @@ def merged(
     second: tuple[float, np.ndarray, np.ndarray, np.ndarray],
     sign: float,
 ) -> np.ndarray:
-    """The scatter of two samples together (``sign`` = 1), or of the first without the second (-1).
+    """Return the scatter of two samples together (``sign`` = 1), or of the first without the second (-1).
 
     Each is (Σ w, Σ w a, Σ w b, scatter). Removing a part is adding its weights with the opposite sign.
     """

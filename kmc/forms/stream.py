@@ -23,7 +23,7 @@ class Block(NamedTuple):
     labels: np.ndarray | None  # (n,)
 
     def take(self, rows: slice | np.ndarray) -> Block:
-        """Some of the samples."""
+        """Return the block of the samples in these rows."""
         return Block(self.x[rows], self.trajectory[rows], *(None if a is None else a[rows] for a in self[2:]))
 
 
@@ -84,7 +84,7 @@ def blocks(
 
 
 def length(x: Any, ndim: int = 2) -> int | None:
-    """Number of samples in any input of :func:`blocks`, if it is known before they are read."""
+    """Return the number of samples in any input of :func:`blocks`, or None if it is known only after reading."""
     counts = [_length(part) for part in trajectories(x, ndim)]
     return None if None in counts else sum(c for c in counts if c is not None)
 
@@ -175,7 +175,7 @@ def _check(x, parts):
 
 
 def _chunks(source: Any, ndim: int, name: str) -> Iterator[tuple[int, Any]]:
-    """Number of the trajectory, and an array or something that can be sliced like one."""
+    """Yield each chunk with the number of its trajectory before it; a chunk can be sliced like an array."""
     for number, part in enumerate(trajectories(source, ndim, name)):
         if is_dask(part):
             yield from ((number, part.blocks[i].compute()) for i in range(part.numblocks[0]))
@@ -186,7 +186,7 @@ def _chunks(source: Any, ndim: int, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def trajectories(source: Any, ndim: int, name: str = "X") -> Any:
-    """The trajectories of a source: the items of a list of them, or the source itself."""
+    """Return the trajectories of a source: the items of a list of them, or the source as the only one."""
     if isinstance(source, (list, tuple)):
         return source if any(is_iterator(part) or np.ndim(part) == ndim for part in source) else [_array(source, name)]
     return [source]

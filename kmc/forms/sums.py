@@ -94,7 +94,7 @@ class Forms:
         return float(self.get("square_scatter") / self._positive_weight())
 
     def get(self, name: str) -> Any:
-        """A sum by name; ValueError if it was not accumulated."""
+        """Return a sum by name; ValueError if it was not accumulated."""
         value = getattr(self, name)
         if value is None:
             raise ValueError(f"{name} was not accumulated: name its form in accumulate(..., forms)")

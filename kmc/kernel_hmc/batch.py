@@ -38,14 +38,13 @@ def candidates(
 
 
 def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: int, first: np.ndarray) -> np.ndarray:
-    """Return at most ``count`` of the candidates (n, d), which are draws at powers (n,), behind ``first`` (0 or 1, d).
+    """Return at most ``count`` points: ``first`` (k, d), then some of the candidates (n, d), draws at powers (n,).
 
-    The others, one after the other, decrease the expected loss most: the sum over the candidates of
-    σ² / (1 + σ²) times their power, with σ² the variance of the log-density given the values
-    chosen so far. It is a design by the variance that is left (Cohn 1996), of a loss that
-    saturates: where the log-density is wrong by some nats, a proposal is lost, and more nats
-    lose no more. Whether a point is behind a wall says only its own value: that has the variance
-    p (1 - p) of its chance p.
+    One after the other, candidates are taken that decrease the expected loss most: the sum over the candidates of σ² /
+    (1 + σ²) times their power, with σ² the variance of the log-density given the values chosen so far. It is a design
+    by the variance that is left (Cohn 1996), of a loss that saturates: where the log-density is wrong by some nats, a
+    proposal is lost, and more nats lose no more. Whether a point is behind a wall says only its own value: that has the
+    variance p (1 - p) of its chance p.
 
     References
     ----------
@@ -53,7 +52,7 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
     """
     given = len(first)
     if given:
-        candidates, powers = np.vstack([first, candidates]), np.append(1.0, powers)
+        candidates, powers = np.vstack([first, candidates]), np.append(np.ones(given), powers)
     scale = process.temperature
     covariances = process.regression.conditional(process.transport(candidates)).covariances()
     noise = np.exp(2.0 * process.regression.hyperparameters.noise)

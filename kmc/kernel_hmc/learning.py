@@ -1,5 +1,4 @@
-"""Learn a posterior by rounds: fit, sample the surrogate, choose a batch, evaluate, compare with
-the prediction.
+"""Learn a posterior by rounds: fit, sample the surrogate, choose a batch, evaluate, compare with the prediction.
 
 The evaluations so far are regressed by a Gaussian process, which knows how uncertain it is. Chains
 sample it at several powers, and their draws are the candidates of the next evaluations: those that
@@ -15,13 +14,13 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from kmc.convergence import worst_rhat
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import candidates, choose
-from kmc.kernel_hmc.climb import LOST, RADII, climb
 from kmc.kernel_hmc.modes import Modes, find_modes
+from kmc.kernel_hmc.sources import Beyond, BeyondAtSearches, Climb, Exchanges, Known, Source
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
-from kmc.kernel_hmc.surrogate_chains import Chains, doubts, sample, tuned
-from kmc.mcmc.surrogate_transition import InnerChainOptions
+from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
 from kmc.surrogate.process import Process, Seen, condition_again, first_fit, fit_again
 from kmc.surrogate.regression import STARTS
 
@@ -36,7 +35,7 @@ class Settings:
     """
     chains: tuple[int, ...] = (24, 12, 12)
     """Number of chains at each power."""
-    blocks: int = 15
+    blocks: int = 10
     """Blocks of moves of each chain in a round."""
     restarted: float = 1 / 6
     """Share of the chains that start from the best evaluated points in each round, in case that all
@@ -48,17 +47,25 @@ class Settings:
     """Share of the blocks that may end where the density is not known when learning ends."""
     deep: float = 0.05
     """Share of the frozen surrogate's draws that may be deep below what it predicts when learning ends."""
+    elsewhere: tuple[float, int] = (0.01, 2)
+    """Part of the evaluations so far, and least number: points of each source before the freeze."""
     refit: float = 0.15
     """Growth of the number of evaluations after which hyperparameters are searched for again."""
 
 
 SETTINGS = Settings()
 
-_SAME = 1e-3  # standard deviations between points that are one
+IN_BATCHES: tuple[type[Source], ...] = (Climb, BeyondAtSearches)
+"""Sources whose points are at the head of each batch."""
 
-_MOVES = InnerChainOptions(
-    step_size=0.3, trajectory_length=2.5, independence_probability=0.5, small_step_probability=0.4
-)
+ELSEWHERE: tuple[type[Source], ...] = (Exchanges, Beyond)
+"""Sources of points where no draws are, before the surrogate is frozen."""
+
+_SURPRISE = 1.0  # nats above the forecast, elsewhere than at the draws
+_LOWEST = 0.01  # share of the draws that are lower than values elsewhere which count
+_SAME = 1e-3  # standard deviations between points that are one
+_MOVES_OF_BLOCKS = (2, 4, 8, 16, 32)  # for draws of the learned process
+_AGREE = 1.1  # largest R-hat of chains that agree
 
 
 class Learning:
@@ -124,12 +131,15 @@ class Learning:
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
         self._forecast = self._sds = np.empty(0)
-        self._typical, self._doubt, self._roughness = 0.0, MOST, 0.0
+        self._typical = self._lowest = self._roughness = 0.0
+        self._doubt = MOST
         self.n_fits = self._searches = 0
         self._due = 0.0
         self.process: Process
-        self._cubes, self._searched = len(RADII), False
-        self._step = points[:0]
+        self._searched = False
+        self._sources = [source() for source in IN_BATCHES]
+        self._others = [source() for source in ELSEWHERE]
+        self._counts = [0] * len(self._sources)  # of their points in the batch, at its head
         self.modes: Modes | None = None
         self._record: list[Prediction] = []
         self._tests = np.empty(0, bool)  # whether draws that nobody chose have density, in order
@@ -140,8 +150,9 @@ class Learning:
 
     @property
     def error(self) -> float:
-        """The error of the process at its draws in nats: its standard deviation there, as calibrated by the last
-        batches; infinite as long as there are too few.
+        """The error of the process at its draws in nats.
+
+        It is the standard deviation there, as calibrated by the last batches; infinite as long as there are too few.
         """
         ratio = self._calibration(10 + self.points.shape[1])
         return min(ratio * self._doubt, MOST) if np.isfinite(ratio) else np.inf
@@ -176,14 +187,14 @@ class Learning:
     def tell(self, values: np.ndarray, gradients: np.ndarray | None = None) -> None:
         """Compare the values (b,) of the batch with their predictions, and keep them, with known gradients (b, d)."""
         assert self._batch is not None
-        # A step of the climb goes where the prediction is highest, so it is too high: no test of the others.
-        new = slice(len(self._step), None)
+        # Sources choose points where predictions are too high, or too low: no test of the others.
+        new = slice(sum(self._counts), None)
         self._compare(self._forecast[new], values[new], self._sds[new])
         self._tests = np.append(self._tests, np.isfinite(values[len(values) - self._n_drawn :]))
-        if len(self._step):
-            self._cubes = (
-                min(self._cubes + 1, len(RADII)) if values[0] > self.values.max() else max(self._cubes - LOST, 0)
-            )
+        highest, start = self.values.max(), 0
+        for source, count in zip(self._sources, self._counts, strict=True):
+            source.tell(values[start : start + count], highest)
+            start += count
         self._keep(self._batch, values, gradients)
         self._batch = None
 
@@ -217,25 +228,38 @@ class Learning:
         )
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
-        self._typical = float(np.median(self._heights(self.draws)))
+        heights = self._heights(self.draws)
+        self._typical, self._lowest = float(np.median(heights)), float(np.quantile(heights, _LOWEST))
         known = self.noise_sd  # which is no doubt
         errors = np.sqrt(self._deviations(self.draws[::8]) ** 2 - known**2)
         self._doubt = float(np.sqrt(np.mean(np.minimum(errors, MOST) ** 2)))
 
-    def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2) -> np.ndarray:
-        """Return draws (m, d) of the process at power 1, after half as many blocks of moves that are dropped."""
+    def sample(self, blocks: int, rng: np.random.Generator) -> np.ndarray:
+        """Return draws (m, d) of the process at power 1, one after each of so many blocks of each chain.
+
+        Chains go on until they agree, in blocks of twice as many moves each time: learning may end before they have
+        travelled along a ridge.
+        """
         assert self._chains is not None
-        dropped = blocks // 2
-        positions, _ = sample(
-            self.process,
-            self._chains,
-            rng,
-            blocks=dropped + blocks,
-            moves=moves,
-            ratio=self.ratio,
-            modes=self.modes,
+        for moves in _MOVES_OF_BLOCKS:
+            positions, chains = sample(
+                self.process, self._chains, rng, blocks=blocks, moves=moves, ratio=self.ratio, modes=self.modes
+            )
+            positions = positions[:, chains.powers == 1.0]
+            draws = positions.reshape(-1, positions.shape[-1])
+            self._chains = replace(chains, archive=draws)
+            z = self.process.coordinates(draws).reshape(positions.shape)
+            if worst_rhat(z.swapaxes(0, 1)) < _AGREE:
+                break
+        return draws
+
+    def elsewhere(self, most: int) -> np.ndarray:
+        """Return at most so many points (k, d) where no draws are: see :meth:`passes`."""
+        share, least = self._settings.elsewhere
+        known = Known(self._seen, self.process, False, self._rng)
+        return np.vstack(
+            [self.points[:0], *self._from(self._others, known, most, max(int(share * len(self.values)), least))]
         )
-        return positions[dropped:, self._chains.powers == 1.0].reshape(-1, self.points.shape[1])
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Return the log-density that draws are of, at the rows of x (k, d), (k,)."""
@@ -245,8 +269,8 @@ class Learning:
         """Keep the values (k,) at points (k, d), and return whether learning should end, with so many evaluations left.
 
         The first ``drawn`` points are draws of the process: learning goes on if many are deep below the prediction, as
-        their values mend that. The others are elsewhere: it goes on if one is as high as the draws, and was not
-        expected to be.
+        their values mend that. The others are elsewhere: it goes on if one is not lower than
+        nearly all draws, and was not expected to be.
         """
         forecast = self._heights(points)
         self._compare(forecast[:drawn], values[:drawn], self._deviations(points[:drawn]))
@@ -254,10 +278,10 @@ class Learning:
         self.right = values[:drawn] > forecast[:drawn] - MOST - 2.0 * self.noise_sd
         deep = np.isfinite(values[:drawn]) & ~self.right
         self._keep(points, values, None)
-        found = np.flatnonzero(values[drawn:] - np.maximum(forecast[drawn:], self._typical - MOST) > MOST)
-        if len(found):
-            self._due = 0.0  # another mode: search at once
-        return not len(found) and deep.mean() <= self._settings.deep and self._is_learned(left, self.error)
+        found = np.any(values[drawn:] > np.maximum(forecast[drawn:] + _SURPRISE, self._lowest))
+        if found:
+            self._due = 0.0  # another mode, or more of this one: search at once
+        return not found and deep.mean() <= self._settings.deep and self._is_learned(left, self.error)
 
     def facts(self) -> dict[str, Any]:
         """Return facts of the surrogate for the results' attributes."""
@@ -302,25 +326,25 @@ class Learning:
         new = self._is_new(pool, self.points)
         if new.any():
             pool, powers = pool[new], powers[new]
-        self._step = self._climbed()
-        best = choose(self.process, pool, powers, size - typical, self._step)
+        known = Known(self._seen, self.process, self._searched, self._rng)
+        heads = [
+            points[self._is_new(points, self.points)] for points in self._from(self._sources, known, size - typical)
+        ]
+        self._counts = [len(points) for points in heads]
+        best = choose(self.process, pool, powers, size - typical, np.vstack([self.points[:0], *heads]))
         draws = self._positions[:, self._chains.powers == 1.0].reshape(-1, dim)
         draws = np.unique(draws, axis=0)
         draws = draws[self._is_new(draws, np.vstack([self.points, best]))]
         typical = self._n_drawn = min(typical, len(draws))
         return np.vstack([best, draws[self._rng.choice(len(draws), typical, replace=False)]])
 
-    def _climbed(self):
-        """Return a step of the climb (1, d), or none (0, d): if the last ones were in vain, at searches only."""
-        if self._searched:
-            self._cubes = max(self._cubes, LOST)
-        if not self._cubes:
-            return self.points[:0]
-        step = climb(self._seen, self._rng, self._cubes)
-        step = step[self._is_new(step, self.points)] if len(step) else step
-        if not len(step):
-            self._cubes = 0
-        return step
+    @staticmethod
+    def _from(sources, known, most, each=None):
+        """Yield the points (k, d) of each source, at most so many of each, and of all."""
+        for source in sources:
+            points = source.points(known, most if each is None else min(each, most))
+            most -= len(points)
+            yield points
 
     def _is_new(self, points, known):
         """Return which points (k, d) are none of the known ones (n, d): chains that stand still are there."""
@@ -335,7 +359,7 @@ class Learning:
         if last is None:
             powers = 1.0 / (1.0 + 2.0 * np.array(settings.excess) / self.points.shape[1])
             powers = np.repeat(powers, settings.chains)
-            return Chains(self.points[rng.choice(best, len(powers))], powers, self.points, _MOVES)
+            return Chains(self.points[rng.choice(best, len(powers))], powers, self.points, MOVES)
         again = rng.random(len(last.positions)) < settings.restarted
         positions = last.positions.copy()
         positions[again] = self.points[rng.choice(best, int(again.sum()))]

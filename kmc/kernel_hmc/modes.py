@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from kmc.surrogate.jit_state import gradients, values
+from kmc.surrogate.jit_state import gradients, values_and_gradients
 from kmc.surrogate.process import Process
 
 MOST = 8
@@ -58,7 +58,7 @@ def find_modes(process: Process, points: np.ndarray) -> Modes | None:
     heights = process.heights(points)
     corners = np.stack([z.min(axis=0), z.max(axis=0)])
     maxima: list[np.ndarray] = []
-    for start in _far_apart(z, heights):
+    for start in far_apart(z, int(np.argmax(heights)), MOST):
         top = maximum(process, start, corners)
         if all(_separate(process, top, other) for other in maxima):
             maxima.append(top)
@@ -69,26 +69,36 @@ def find_modes(process: Process, points: np.ndarray) -> Modes | None:
     return Modes(process.back(np.array(maxima)), roots, volumes)
 
 
+def far_apart(points: np.ndarray, first: int, most: int) -> np.ndarray:
+    """Return at most so many of the points (n, d) that are far from each other.
+
+    The first one has the index ``first``; each further one is the farthest from those before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.kernel_hmc.modes import far_apart
+    >>> far_apart(np.array([[0.0], [1.0], [5.0], [3.0]]), 0, 3).T
+    array([[0., 5., 3.]])
+    """
+    chosen = [first]
+    distances = np.full(len(points), np.inf)
+    for _ in range(min(most, len(points)) - 1):
+        distances = np.minimum(distances, np.sum((points - points[chosen[-1]]) ** 2, axis=1))
+        chosen.append(int(np.argmax(distances)))
+    return points[chosen]
+
+
 def maximum(process: Process, start: np.ndarray, corners: np.ndarray) -> np.ndarray:
     """Return a maximum of the mean in z, from a start (d,), between two corners (2, d)."""
 
     def depth(z):
-        rows = z[None, :]
-        return -values(process.jit_state, rows)[0], -gradients(process.jit_state, rows)[0]
+        value, slope = values_and_gradients(process.jit_state, z[None, :])
+        return -value[0], -slope[0]
 
     bounds = list(zip(corners.min(axis=0), corners.max(axis=0), strict=True))
     start = np.clip(start, corners.min(axis=0), corners.max(axis=0))
     return minimize(depth, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}).x
-
-
-def _far_apart(z, heights):
-    """Return the highest point, and then always that which is farthest from those returned."""
-    chosen = int(np.argmax(heights))
-    distances = np.full(len(z), np.inf)
-    for _ in range(min(MOST, len(z))):
-        yield z[chosen]
-        distances = np.minimum(distances, np.sum((z - z[chosen]) ** 2, axis=1))
-        chosen = int(np.argmax(distances))
 
 
 def _separate(process, one, other):

@@ -1,30 +1,80 @@
-"""The proposals of the main phase: the ends of inner chains on the frozen surrogate, and moves that ignore it."""
+"""The moves of the main phase: the ends of inner chains on the frozen surrogate, and moves that ignore it.
+
+Each proposal is that of the first move whose turn it is, by probabilities that depend on nothing; the surrogate has its
+turn if no other one has. Any such mixture leaves the target invariant. benchmarks/ablation.py says what each is worth.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from kmc.mcmc.archive_moves import archive_move
-from kmc.mcmc.base import MOVES
-from kmc.mcmc.inner_chains import InnerChainsResult, inner_chains
-from kmc.mcmc.local_mixture import LocalMixture
-from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.surrogate_transition import InnerChainOptions
+from kmc.kernel_hmc.modes import Modes
+from kmc.samplers.archive_moves import archive_move
+from kmc.samplers.base import MOVES
+from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chains
+from kmc.samplers.local_mixture import LocalMixture
+from kmc.samplers.metropolis import Proposal
+from kmc.samplers.moves import Move, propose_one_of
 from kmc.surrogate.density import Component
 
 SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
+_JUMP = MOVES.index("mode-jump")
+
+
+class OtherMove(Protocol):
+    """A move that ignores the surrogate."""
+
+    def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal | None:
+        """Return a proposal from x (d,); None if it is the turn of another move."""
+
+
+class UserMoves(NamedTuple):
+    """Moves that the user has added, with their probabilities."""
+
+    moves: Sequence[tuple[Move, float]]
+    archive: np.ndarray  # (n, d)
+
+    def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal | None:
+        """See :class:`OtherMove`."""
+        return propose_one_of(self.moves, rng, x, archive=self.archive)
+
+
+class ModeJumps(NamedTuple):
+    """Jumps between the modes that learning has found."""
+
+    modes: Modes
+    probability: float
+
+    def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal | None:
+        """See :class:`OtherMove`."""
+        if not rng.random() < self.probability:
+            return None
+        position, log_ratio = self.modes.jump(rng, x[None, :])
+        if not np.isfinite(log_ratio[0]):
+            return Proposal(x, 0.0, _JUMP, moved=False)
+        return Proposal(position[0], float(log_ratio[0]), _JUMP)
+
+
+class ArchiveMoves(NamedTuple):
+    """Differential evolution and snooker updates."""
+
+    archive: np.ndarray  # (n, d)
+    probability: float
+
+    def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal | None:
+        """See :class:`OtherMove`."""
+        return archive_move(rng, x, self.archive) if rng.random() < self.probability else None
 
 
 class ProposalMixture(NamedTuple):
     """How chains move. Frozen means: not replaced."""
 
     surrogate: Component
-    archive: np.ndarray  # (n, d)
-    mixture: LocalMixture  # around the same, in the surrogate's coordinates, for inner chains
-    archive_probability: float  # probability of an archive move
+    others: Sequence[OtherMove]  # asked in this order
+    mixture: LocalMixture  # around draws, in the surrogate's coordinates, for inner chains
     inner: InnerChainOptions
     shortest_chain: int  # lengths are uniform on shortest..longest
     longest_chain: int
@@ -32,17 +82,17 @@ class ProposalMixture(NamedTuple):
     tempered_probability: float
 
     def propose(self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]) -> list[Proposal]:
-        """Return a proposal from each position (d,), as if they were made one by one.
+        """Return a proposal from each position (d,), as if they were made one by one; inner chains run side by side.
 
         The kind of move does not depend on the position.
         """
         found: list[Proposal | None] = []
         lengths, powers = [], []
         for rng, x in zip(rngs, positions, strict=True):
-            if rng.random() < self.archive_probability:
-                found.append(archive_move(rng, x, self.archive))
+            asked = (move.propose(rng, x) for move in self.others)
+            found.append(next((proposal for proposal in asked if proposal is not None), None))
+            if found[-1] is not None:
                 continue
-            found.append(None)
             tempered = rng.random() < self.tempered_probability
             powers.append(float(rng.uniform(flattest(len(x)), 1.0)) if tempered else 1.0)
             single = rng.random() < self.single_move_probability
@@ -76,11 +126,11 @@ class ProposalMixture(NamedTuple):
 
 
 def flattest(dim: int) -> float:
-    """The smallest power at which surrogates propose: 1 / (1 + 2 / sqrt(d))."""
+    """Return the smallest power of the surrogate at which proposals are made: 1 / (1 + 2 / sqrt(d))."""
     return 1.0 / (1.0 + 2.0 / np.sqrt(dim))
 
 
 def distinct(states: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Distinct rows of states (n, d), at most ``most`` of them, in random order."""
+    """Return distinct rows of states (n, d), at most ``most`` of them, in random order."""
     unique = np.unique(states, axis=0)
     return unique[rng.permutation(len(unique))[:most]]

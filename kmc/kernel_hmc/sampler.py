@@ -11,9 +11,9 @@ import numpy as np
 from kmc.checks import check_count, check_number
 from kmc.kernel_hmc.state import KernelHMCState, PhaseOptions, longest_learning
 from kmc.kernel_hmc.user_gradient import OccasionalGradient
-from kmc.mcmc.ask_tell import Startable
-from kmc.mcmc.base import SamplerSetup
-from kmc.mcmc.moves import Move, as_moves
+from kmc.samplers.ask_tell import Startable
+from kmc.samplers.base import SamplerSetup
+from kmc.samplers.moves import Move, as_moves
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,6 @@ class KernelHMC(Startable):
         return KernelHMCState(options, setup, gradient)
 
     def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Approximate evaluations of the longest warm-up, if nothing limits them."""
+        """Return the approximate number of evaluations of the longest warm-up, if nothing limits them."""
         learning = longest_learning(self.learning_share, draws, chains=chains, warmup=warmup)
         return learning + self.burn_in * chains

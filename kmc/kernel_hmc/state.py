@@ -13,25 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.ess import ENOUGH_DRAWS
-from kmc.kernel_hmc.exchanges import exchanges
+from kmc.kernel_hmc.compiling import compile_in_thread
 from kmc.kernel_hmc.learning import Learning
-from kmc.kernel_hmc.proposals import ProposalMixture, distinct
+from kmc.kernel_hmc.proposals import ArchiveMoves, ModeJumps, OtherMove, ProposalMixture, UserMoves, distinct
 from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
-from kmc.mcmc.base import MOVES, SamplerSetup, Step
-from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
-from kmc.mcmc.local_mixture import local_mixture
-from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.moves import Move, propose_one_of
-from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size, ends_of
-from kmc.mcmc.walkers import Walkers, cloud_around, requested, start_spread
+from kmc.samplers.base import SamplerSetup, Step
+from kmc.samplers.inner_chains import InnerChainOptions
+from kmc.samplers.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
+from kmc.samplers.local_mixture import local_mixture
+from kmc.samplers.metropolis import Proposal
+from kmc.samplers.moves import Move
+from kmc.samplers.tuning import Trials, choose_inner_chain_length, choose_step_size, ends_of, longest_axis
+from kmc.samplers.walkers import Walkers, cloud_around, requested, start_spread
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.mass import deepest
 
-_JUMP = MOVES.index("mode-jump")
 _UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
-_ARCHIVED, _REACHING = 40, 10  # blocks of the chains at power 1, short and long: for trials, and for the archive
-_EXCHANGED = 0.01, 2  # part of the evaluations, and least: points with exchanged coordinates, perhaps another mode
+_ARCHIVED = 40  # blocks of the chains at power 1: for trials, and for the archive
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
 _TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
 
@@ -62,9 +60,10 @@ def _planned(draws, chains):
 
 
 class KernelHMCState:
-    """See :class:`kmc.mcmc.base.SamplerState`."""
+    """See :class:`kmc.samplers.base.SamplerState`."""
 
     def __init__(self, options: PhaseOptions, setup: SamplerSetup, gradient: OccasionalGradient | None = None):
+        compile_in_thread()
         self.options, self.setup = options, setup._replace(history=None)
         self.warming_up = True
         *seeds, own = setup.seed.spawn(setup.chains + 1)
@@ -87,7 +86,6 @@ class KernelHMCState:
         self._asked = self._first_points()
         self._learning: Learning | None = None
         self._starts: np.ndarray | None = None  # draws of the frozen surrogate, while they are evaluated
-        self._exchanged = setup.noisy  # whether exchanges of coordinates have been tried, or tell nothing
         self.mixture: ProposalMixture | None = None
         self.walkers: Walkers | None = None
         self._frozen: dict[str, Any] = {}  # facts of the frozen surrogate
@@ -100,7 +98,8 @@ class KernelHMCState:
         """Return the points whose log-density is needed: to learn, to start, or the chains' proposals."""
         if self.walkers is None:
             return self._asked
-        self._proposals = self._proposals_from(self.walkers.rngs, list(self.walkers.x))
+        assert self.mixture is not None
+        self._proposals = self.mixture.propose(self.walkers.rngs, list(self.walkers.x))
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step | None:
@@ -209,26 +208,25 @@ class KernelHMCState:
         """Fix the moves, and ask for the values at draws of the surrogate: a test, and where the chains start."""
         options, learning, rng = self.options, self._learning, self._rng
         assert learning is not None
-        inner = InnerChainOptions(
-            0.0, options.trajectory_length, options.independence_probability, options.small_step_probability
-        )
         learning.fit(search=False)
         surrogate = learning.process
         archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
         z = surrogate.coordinates(archive)
-        trials = Trials(surrogate.jit_state, z[:_TRIALS], local_mixture(z))
+        mixture = local_mixture(z)
+        inner = InnerChainOptions(
+            0.0,
+            options.trajectory_length * longest_axis(z),
+            options.independence_probability,
+            options.small_step_probability,
+        )
+        trials = Trials(surrogate.jit_state, z[:_TRIALS], mixture)
         inner = inner._replace(step_size=choose_step_size(trials, inner, rng))
         # Trials see correlations above 0.1, which would cost every fifth effective draw.
         longest = 2 * choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
-        # The chains of learning move little at a time: further draws reach the ends of ridges.
-        further = learning.sample(_REACHING, rng, moves=longest // 2)
-        archive = distinct(further, options.max_archive, rng)
-        z = surrogate.coordinates(archive)
         self.mixture = ProposalMixture(
             surrogate=Component.of(surrogate),
-            archive=archive,
-            mixture=local_mixture(z),
-            archive_probability=options.archive_probability,
+            others=self._other_moves(archive),
+            mixture=mixture,
             inner=inner,
             shortest_chain=longest // 2,
             longest_chain=longest,
@@ -243,20 +241,18 @@ class KernelHMCState:
             return
         # Proposals are draws of the surrogate itself, not held back where it is in doubt, as those of learning are.
         starts = z[rng.choice(len(archive), count, replace=False)]
-        ends = ends_of(trials._replace(mixture=self.mixture.mixture), starts, longest, options=inner, rng=rng)
+        ends = ends_of(trials, starts, longest, options=inner, rng=rng)
         self._starts = surrogate.back(ends)
-        self._asked = np.vstack([self._starts, self._exchanges(most - count)])
+        self._asked = np.vstack([self._starts, learning.elsewhere(most - count)])
 
-    def _exchanges(self, most):
-        """Return at most so many points (k, d) in another mode, if labels can be exchanged; none the second time."""
-        learning = self._learning
-        assert learning is not None
-        if self._exchanged:
-            return learning.points[:0]
-        self._exchanged = True
-        highest = learning.points[np.argmax(learning.values)]
-        share, least = _EXCHANGED
-        return exchanges(highest, min(max(int(share * self._n_own), least), most))
+    def _other_moves(self, archive):
+        """Return the moves that ignore the surrogate."""
+        assert self._learning is not None
+        options, modes = self.options, self._learning.modes
+        moves: list[OtherMove] = [UserMoves(options.moves, archive)] if options.moves else []
+        if modes is not None:
+            moves.append(ModeJumps(modes, options.mode_jump_probability))
+        return (*moves, ArchiveMoves(archive, options.archive_probability))
 
     def _begin(self, values):
         """Start the chains at some of the draws that were just evaluated, if the surrogate has predicted these well.
@@ -292,30 +288,8 @@ class KernelHMCState:
     # The main phase
 
     def _proposal(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
-        return self._proposals_from([rng], [x])[0]
-
-    def _proposals_from(self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]) -> list[Proposal]:
-        """Return proposals as if they were made one by one: inner chains run side by side."""
         assert self.mixture is not None
-        found = [self._without_surrogate(rng, x) for rng, x in zip(rngs, positions, strict=True)]
-        rest = [i for i, proposal in enumerate(found) if proposal is None]
-        made = iter(self.mixture.propose([rngs[i] for i in rest], [positions[i] for i in rest]))
-        return [next(made) if proposal is None else proposal for proposal in found]
-
-    def _without_surrogate(self, rng, x):
-        """Return the proposal of a user's move or between modes; None if it is not their turn."""
-        assert self.mixture is not None
-        if self.options.moves:
-            proposal = propose_one_of(self.options.moves, rng, x, archive=self.mixture.archive)
-            if proposal is not None:
-                return proposal
-        modes = self._learning.modes if self._learning is not None else None
-        if modes is None or not rng.random() < self.options.mode_jump_probability:
-            return None
-        position, log_ratio = modes.jump(rng, x[None, :])
-        if not np.isfinite(log_ratio[0]):
-            return Proposal(x, 0.0, _JUMP, moved=False)
-        return Proposal(position[0], float(log_ratio[0]), _JUMP)
+        return self.mixture.propose([rng], [x])[0]
 
     def _finish_sweep(self, stats):
         assert self.walkers is not None

@@ -15,7 +15,7 @@ _STEP = 1.02  # growth of the number of values by which the worth of learning is
 
 
 class Prediction(NamedTuple):
-    """Compare predicted and evaluated log-densities of one batch."""
+    """Predicted and evaluated log-densities of one batch."""
 
     mean: np.ndarray  # (b,)
     value: np.ndarray  # (b,)
@@ -24,11 +24,11 @@ class Prediction(NamedTuple):
 
 
 def calibration(predictions: Sequence[Prediction], least: int) -> float:
-    """Return the ratio of errors of the last batches to their standard deviations, both root mean squares weighted by
-    density, of at least ``least`` values.
+    """Return the ratio of errors of the last batches to their standard deviations, both as root mean squares.
 
-    Batches are chosen where standard deviations are large; the ratio holds elsewhere, too. It is infinite if there
-    are fewer values.
+    Values are weighted by the root of the density. As many of the last batches count as have weights that add up to at
+    least ``least``; if those of all batches do not, the ratio is infinite. Batches are chosen where standard deviations
+    are large; the ratio holds elsewhere, too.
     """
     error = expected = count = 0.0
     for batch in reversed(predictions):

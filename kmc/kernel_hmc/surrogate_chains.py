@@ -13,16 +13,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kmc.kernel_hmc.modes import Modes
-from kmc.mcmc.inner_chains import inner_chains
-from kmc.mcmc.local_mixture import local_mixture
-from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.tuning import Trials, choose_step_size
+from kmc.samplers.inner_chains import InnerChainOptions, inner_chains
+from kmc.samplers.local_mixture import local_mixture
+from kmc.samplers.tuning import Trials, choose_step_size, longest_axis
 from kmc.surrogate.process import Process
 
 TRUSTED = 2.0
 """Nats: what a standard deviation has above so many is subtracted from the log-density, for a mean without knowledge is
 often high, and would be taken for mass.
 """
+
+MOVES = InnerChainOptions(
+    step_size=0.3, trajectory_length=2.5, independence_probability=0.5, small_step_probability=0.4
+)
+"""How chains move, in units of their draws' standard deviation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +41,11 @@ class Chains:
 
 
 def tuned(process: Process, chains: Chains, rng: np.random.Generator) -> Chains:
-    """Return the chains with a step size that suits the process."""
-    trials = Trials(
-        process.jit_state, process.coordinates(chains.positions), local_mixture(process.coordinates(chains.archive))
-    )
-    return replace(chains, options=chains.options._replace(step_size=choose_step_size(trials, chains.options, rng)))
+    """Return the chains with trajectories and a step size that suit the process."""
+    archive = process.coordinates(chains.archive)
+    trials = Trials(process.jit_state, process.coordinates(chains.positions), local_mixture(archive))
+    options = MOVES._replace(trajectory_length=MOVES.trajectory_length * longest_axis(archive))
+    return replace(chains, options=options._replace(step_size=choose_step_size(trials, options, rng)))
 
 
 def sample(
@@ -101,9 +105,9 @@ def doubts(process: Process, x: np.ndarray, ratio: float) -> np.ndarray:
 
 
 def _heights(process, x, doubt):
-    """Return the log-density of the transported u at the rows of x (k, d), whose powers chains sample, and log |du/dx|.
+    """Return the log-density of the transported u at the rows of x (k, d), less the doubt, and log |du/dx|.
 
-    Powers of the density of x would be other densities.
+    Chains sample its powers: powers of the density of x would be other densities.
     """
     volume = process.transport.log_jacobian(x)
     return process.log_density(x) - volume - doubt, volume
@@ -115,7 +119,8 @@ def _exchanged(heights, powers, rng):
     order = rng.permutation(k)
     half = k // 2
     a, b = order[:half], order[half : 2 * half]
-    swap = np.log(rng.random(half)) < (powers[a] - powers[b]) * (heights[b] - heights[a])
+    apart = powers[a] - powers[b]  # 0: nothing would change but the labels
+    swap = (apart != 0.0) & (np.log(rng.random(half)) < apart * (heights[b] - heights[a]))
     after = np.arange(k)
     after[a[swap]], after[b[swap]] = b[swap], a[swap]
     return after

@@ -29,7 +29,7 @@ class OccasionalGradient:
         self.n_known = self.n_unknown = 0
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The gradients at the rows of x (n, d), (n, d), with rows of NaN where there is none.
+        """Return the gradients (n, d) at the rows of x (n, d), with rows of NaN where there is none.
 
         ValueError for another shape, or for something other than numbers.
         """
@@ -46,7 +46,7 @@ class OccasionalGradient:
 
 
 def _as_gradient(returned: Any, x: np.ndarray) -> np.ndarray:
-    """What the user's function returned at x (d,), as an array (d,); ValueError if it is none."""
+    """Convert what the user's function returned at x (d,) to an array (d,); raise a ValueError if it is none."""
     expected = f"expected the gradient of the log-density, an array of shape {x.shape}, or None"
     try:
         gradient = np.array(returned, dtype=float)
@@ -83,9 +83,9 @@ class GradientCheck:
         self._sizes = 2.0 * np.linalg.norm(gradients * steps, axis=1)
 
     def warn(self, values: np.ndarray) -> float:
-        """Compare with the log-densities (2 k,) of the points: the largest relative error; KmcWarning if it is large.
+        """Compare the slopes with the log-densities (2 k,) of the points, and return the largest relative error.
 
-        NaN if the density is zero near all start points.
+        Warn if it is large. It is NaN if the density is zero near all start points.
         """
         above, below = np.split(values, 2)
         inside = np.isfinite(above) & np.isfinite(below)

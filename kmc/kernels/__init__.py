@@ -13,13 +13,12 @@ available in jitted loops; ``frequencies`` draws their Fourier features.
 """
 
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
+from kmc.kernels.derivatives import axes_of, derivative, kernel_derivative
 from kmc.kernels.dot_product import ExponentialDotProduct, Polynomial
 from kmc.kernels.exponentials import exponential, exponentials
 from kmc.kernels.frequencies import frequencies
 from kmc.kernels.functions import DotProductFunction, RadialFunction
-from kmc.kernels.kernel_derivatives import kernel_derivative
 from kmc.kernels.metric import Metric, median_distance, squared_distances
-from kmc.kernels.multi_index import axes_of, derivative
 from kmc.kernels.names import candidate_bandwidths, kernel_of, register_kernel
 from kmc.kernels.program import Program, program, run_program, stack_for
 from kmc.kernels.radial import (

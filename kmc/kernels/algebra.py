@@ -35,23 +35,23 @@ class Kernel:
     __array_ufunc__ = None  # so that a NumPy number times a kernel calls __rmul__
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """The profile and its derivatives up to ``order`` <= 4 at arguments of any shape."""
+        """Return the profile and its derivatives up to ``order`` <= 4 at arguments of any shape."""
         raise TypeError(
             f"{self!r} is neither a function of |x - y|² alone nor of <x, y> alone: "
             "use kmc.kernels.kernel_derivative(kernel, name, x, y)"
         )
 
     def profile(self, u: np.ndarray) -> np.ndarray:
-        """The profile at arguments of any shape."""
+        """Return the profile at arguments of any shape."""
         return self.derivatives(u, 0)[0]
 
     def scaled(self: Self, factor: float) -> Self:
-        """The same kernel with lengths multiplied by a positive factor."""
+        """Return the same kernel with lengths multiplied by a positive factor."""
         own: Any = self
         return replace(own, bandwidth=own.bandwidth * length("factor", factor))
 
     def postfix(self) -> tuple[Instruction, ...] | None:
-        """The instructions of :func:`kmc.kernels.program`, or None."""
+        """Return the instructions for :func:`kmc.kernels.program`, or None if there are none."""
         return None
 
     def __add__(self, other: Any) -> Kernel:
@@ -89,11 +89,11 @@ class Sum(Kernel):
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
-        """The smaller one of the parts."""
+        """The smaller differentiability of the two parts."""
         return min(self.left.differentiability, self.right.differentiability)
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """Sums of the parts' derivatives."""
+        """Return the sums of the parts' derivatives."""
         if self.kind is None:
             return super().derivatives(u, order)
         postfix = self.postfix()
@@ -103,11 +103,11 @@ class Sum(Kernel):
         return tuple(a + b for a, b in zip(f, g))
 
     def scaled(self, factor: float) -> Sum:
-        """The sum of the scaled parts."""
+        """Return the sum of the scaled parts."""
         return Sum(self.left.scaled(factor), self.right.scaled(factor))
 
     def postfix(self) -> tuple[Instruction, ...] | None:
-        """Left, right, add."""
+        """Return the instructions: left, right, add."""
         return _joined(self, SUM)
 
 
@@ -135,7 +135,7 @@ class Product(Kernel):
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
-        """The smaller one of the parts."""
+        """The smaller differentiability of the two parts."""
         return min(self.left.differentiability, self.right.differentiability)
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
@@ -150,11 +150,11 @@ class Product(Kernel):
         return tuple(sum(comb(k, j) * f[j] * g[k - j] for j in range(k + 1)) for k in orders)
 
     def scaled(self, factor: float) -> Product:
-        """The product of the scaled parts."""
+        """Return the product of the scaled parts."""
         return Product(self.left.scaled(factor), self.right.scaled(factor))
 
     def postfix(self) -> tuple[Instruction, ...] | None:
-        """Left, right, multiply."""
+        """Return the instructions: left, right, multiply."""
         return _joined(self, PRODUCT)
 
 
@@ -183,11 +183,11 @@ class Scale(Kernel):
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
-        """The one of the kernel."""
+        """The differentiability of the kernel."""
         return self.kernel.differentiability
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """The kernel's derivatives times the factor."""
+        """Return the kernel's derivatives times the factor."""
         if self.kind is None:
             return super().derivatives(u, order)
         postfix = self.postfix()
@@ -196,11 +196,11 @@ class Scale(Kernel):
         return tuple(self.factor * f for f in self.kernel.derivatives(u, order))
 
     def scaled(self, factor: float) -> Scale:
-        """The multiple of the scaled kernel."""
+        """Return the multiple of the scaled kernel."""
         return Scale(self.kernel.scaled(factor), self.factor)
 
     def postfix(self) -> tuple[Instruction, ...] | None:
-        """Kernel, multiply by the factor."""
+        """Return the instructions: kernel, multiply by the factor."""
         inner = self.kernel.postfix()
         return None if inner is None else (*inner, (SCALE, self.factor, 0.0))
 

@@ -16,7 +16,7 @@ from kmc.kernels.algebra import Kernel
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    r"""The polynomial kernel of inner products,
+    r"""The polynomial kernel of inner products.
 
     .. math:: k(x, y) = (\langle x, y \rangle / \mathrm{bandwidth}^2 + \mathrm{offset})^{\mathrm{degree}}.
 
@@ -104,7 +104,7 @@ def _powers(base, exponents):
 
 
 def _whole_power(base, exponent):
-    """By repeated squaring: the library's power function takes ten times as long."""
+    """Raise to a whole power by repeated squaring: the library's power function takes ten times as long."""
     power = np.ones_like(base)
     while exponent:
         if exponent % 2:

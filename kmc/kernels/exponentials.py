@@ -18,7 +18,7 @@ _LEAST = -700.0
 
 
 def _fused(_context, a, b, c):
-    """a b + c, rounded once: the same number on every machine, with half the instructions."""
+    """Generate code for a b + c, rounded once: the same number on every machine, with half the instructions."""
 
     def generate(_context, builder, _signature, arguments):
         return builder.fma(*arguments)
@@ -27,7 +27,7 @@ def _fused(_context, a, b, c):
 
 
 def _reinterpreted(_context, a, kind):
-    """The bits of a 64-bit number, read as another type."""
+    """Generate code that reads the bits of a 64-bit number as another type."""
 
     def generate(context, builder, _signature, arguments):
         return builder.bitcast(arguments[0], context.get_value_type(kind.dtype))

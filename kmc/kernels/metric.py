@@ -46,7 +46,7 @@ class Metric(Kernel):
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
-        """The one of the kernel."""
+        """The differentiability of the kernel."""
         return self.kernel.differentiability
 
     def map(self, x: np.ndarray) -> np.ndarray:
@@ -54,7 +54,7 @@ class Metric(Kernel):
         return mapped(x, self.matrix)
 
     def scaled(self, factor: float) -> Metric:
-        """The scaled kernel in the same metric."""
+        """Return the scaled kernel in the same metric."""
         return Metric(self.kernel.scaled(factor), self.matrix)
 
     def __eq__(self, other: object) -> bool:
@@ -78,7 +78,7 @@ def mapped(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def composed(outer: np.ndarray, inner: np.ndarray | None) -> np.ndarray:
-    """The matrix of x -> outer (inner x); either may be a diagonal."""
+    """Return the matrix of x -> outer (inner x); ``outer`` may be a diagonal, ``inner`` None for the identity."""
     outer = np.diag(outer) if outer.ndim == 1 else outer
     if inner is None:
         return outer
@@ -130,7 +130,7 @@ def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def median_distance(points: np.ndarray, most: int = 1000) -> float:
-    """Median distance between distinct points.
+    """Return the median distance between points; pairs of equal ones are left out only if it would be zero.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def register_kernel(name: str, make: Callable[..., Kernel]) -> None:
 
 
 def kernel_of(kernel: Any, bandwidth: float) -> Kernel:
-    """The kernel for a user's argument.
+    """Return the kernel for a user's arguments.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ def matern(s, scale, start, order, out):
 
 @njit(error_model="numpy")
 def _matern_row(distance, shape, factor, row, n):
-    """Row = factor g_shape(a) exp(-a)."""
+    """Write factor g_shape(a) exp(-a) at the distances a into the first n entries of ``row``."""
     c0, c1, c2, c3 = _NUMERATOR[shape]
     for i in range(n):
         a = distance[i]

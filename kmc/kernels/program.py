@@ -28,7 +28,7 @@ class Postfix(Protocol):
     """A kernel's interface for programs."""
 
     def postfix(self) -> tuple[Instruction, ...] | None:
-        """Its instructions, or None."""
+        """Return the kernel's instructions, or None if it has none."""
 
 
 class Program(NamedTuple):
@@ -39,7 +39,7 @@ class Program(NamedTuple):
 
 
 def program(kernel: Postfix) -> Program | None:
-    """The program of a radial kernel, or None if it is not composed of built-in radial kernels.
+    """Return the program of a radial kernel, or None if it is not composed of built-in radial kernels.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def program(kernel: Postfix) -> Program | None:
 
 @njit()
 def stack_for(program: Program, m: int) -> np.ndarray:
-    """The stack that :func:`run_program` needs for up to m distances, shape (depth, 5, m)."""
+    """Allocate the stack that :func:`run_program` needs for up to m distances, shape (depth, 5, m)."""
     depth = 0
     deepest = 0
     for code in program.codes:

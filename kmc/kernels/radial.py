@@ -41,7 +41,7 @@ class _BuiltIn(Kernel, ABC):
 
     @abstractmethod
     def postfix(self) -> tuple[Instruction, ...]:
-        """The kernel as instructions of that machine."""
+        """Return the kernel as instructions of that machine."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class InverseMultiquadric(_BuiltIn):
 
 @dataclass(frozen=True)
 class Matern52(_BuiltIn):
-    r"""The Matérn-5/2 kernel, :math:`a = \sqrt5\,|x - y| / \mathrm{bandwidth}`,
+    r"""The Matérn-5/2 kernel, with :math:`a = \sqrt5\,|x - y| / \mathrm{bandwidth}`.
 
     .. math:: k(x, y) = (1 + a + a^2/3)\,e^{-a}.
 
@@ -144,7 +144,7 @@ class Matern52(_BuiltIn):
 
 @dataclass(frozen=True)
 class Matern72(_BuiltIn):
-    r"""The Matérn-7/2 kernel, :math:`a = \sqrt7\,|x - y| / \mathrm{bandwidth}`,
+    r"""The Matérn-7/2 kernel, with :math:`a = \sqrt7\,|x - y| / \mathrm{bandwidth}`.
 
     .. math:: k(x, y) = (1 + a + 2a^2/5 + a^3/15)\,e^{-a}.
 

@@ -2,11 +2,10 @@
 
 from kmc.plots.calibration import plot_calibration
 from kmc.plots.evidence import plot_evidence
-from kmc.plots.modes import plot_slow_modes
 from kmc.plots.pairs import plot_pairs
 from kmc.plots.predictive import plot_predictive
+from kmc.plots.spectral import plot_ck_test, plot_coarse_model, plot_implied_timescales, plot_slow_modes
 from kmc.plots.surrogates import plot_surrogate, plot_transport
-from kmc.plots.timescales import plot_ck_test, plot_coarse_model, plot_implied_timescales
 from kmc.plots.traces import plot_acceptance, plot_trace
 from kmc.plots.validation import plot_validation
 

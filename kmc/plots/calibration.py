@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.diagnostics.calibration import uniformity
-from kmc.diagnostics.columns import columns, labeled
+from kmc.diagnostics.draws import columns, labeled
 from kmc.plots.style import ACCENT, INK, LINES, SHADES, group, panels
 
 

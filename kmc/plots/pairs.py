@@ -10,7 +10,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from kmc.checks import is_whole
-from kmc.diagnostics.columns import columns, labeled_posterior
+from kmc.diagnostics.draws import columns, labeled_posterior
 from kmc.errors import KmcWarning
 from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
 
@@ -109,7 +109,7 @@ def plot_pairs(
 
 
 def _vectors(idata, var_names) -> dict[str, np.ndarray]:
-    """The posterior as named vectors of all draws."""
+    """Return all draws of each chosen column as a vector, by the name of the column."""
     variables = labeled_posterior(idata)
     chosen = columns(variables, var_names)
     vectors = {column.name: variables[column.variable].values[(..., *column.place)].ravel() for column in chosen}
@@ -145,7 +145,7 @@ def _pair(ax: Any, x, y, xlim, ylim) -> None:
 
 
 def _levels(density) -> np.ndarray:
-    """The heights above which the given fractions of the mass lie, ascending."""
+    """Return the heights above which the fractions ``_MASSES`` of the mass lie, ascending."""
     heights = np.sort(density, axis=None)[::-1]
     mass = np.cumsum(heights)
     return heights[np.minimum(np.searchsorted(mass, np.array(_MASSES) * mass[-1]), heights.size - 1)]

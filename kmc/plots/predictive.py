@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.diagnostics.columns import Variable, labeled
+from kmc.diagnostics.draws import Variable, labeled
 from kmc.plots.style import ACCENT, INK, SHADES, group, panels
 
 _GROUPS = {"prior_predictive": ("prior", ("#ececec", "#dcdcdc")), "posterior_predictive": ("posterior", SHADES[1:3])}

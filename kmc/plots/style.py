@@ -20,7 +20,7 @@ def require_matplotlib() -> None:
 
 
 def group(idata: Any, name: str) -> Any:
-    """The group of a result, or None."""
+    """Return the group of a result, or None if there is no such group."""
     try:
         return idata[name]
     except (KeyError, TypeError, IndexError, AttributeError):
@@ -28,7 +28,7 @@ def group(idata: Any, name: str) -> Any:
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:
-    """The user's axes, or new ones in a figure of this size, in inches."""
+    """Return the user's axes, or make new ones in a figure of this size in inches."""
     require_matplotlib()
     if ax is not None:
         return ax

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import as_number
+from kmc.model.evaluate import Evaluator
 from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
-from kmc.readout.evaluated import read
+from kmc.posterior.results import read
 from kmc.run.arguments import as_model
-from kmc.targets.evaluate import Evaluator
 
 _POINTS = 2000  # of a cloud
 _GRID = 121

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.diagnostics.columns import columns, labeled, labeled_posterior
+from kmc.diagnostics.draws import columns, labeled, labeled_posterior
 from kmc.plots.style import INK, LINES, axes_or_new, group, require_matplotlib
 
 _POINTS = 2000  # of a line

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import kmc
-from kmc.targets.parameters import Interval, LowerBound, Parameter, Real, UpperBound
+from kmc.model.parameters import Interval, LowerBound, Parameter, Real, UpperBound
 
 
 def missing(package: str) -> ImportError:

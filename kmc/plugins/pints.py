@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import kmc
-from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.plugins import missing
+from kmc.samplers.base import SamplerSetup, SamplerState, Step
 from kmc.threads import single_threaded
 
 try:

@@ -36,7 +36,7 @@ class HermiteSetting(NamedTuple):
     basis: Basis
 
     def penalty(self) -> np.ndarray:
-        """The Gram matrix (p, p) of the basis, or the identity if it has none."""
+        """Return the Gram matrix (p, p) of the basis, or the identity if it has none."""
         gram = self.basis.gram()
         return np.eye(self.basis.size) if gram is None else gram
 
@@ -102,7 +102,7 @@ class HermiteLoss:
         return replace(self, forms=self.forms - other.forms)
 
     def system(self) -> tuple[np.ndarray, np.ndarray]:
-        """The matrix (p, p) and the right side (p,) of the normal equations."""
+        """Return the matrix (p, p) and the right side (p,) of the normal equations."""
         forms = self.forms
         if self.fit_intercept:
             matrix, target = forms.centered_mass(), forms.centered_values()
@@ -121,7 +121,7 @@ class HermiteLoss:
         return coefficients, self._mean_residual(coefficients) if self.fit_intercept else 0.0
 
     def __call__(self, coefficients: np.ndarray, intercept: float) -> float:
-        """The loss of any f."""
+        """Return the loss of the f with these coefficients α (p,) and this intercept c."""
         forms = self.forms
         bias = self._mean_residual(coefficients) - intercept
         spread = coefficients @ (forms.centered_mass() @ coefficients - 2.0 * forms.centered_values())

@@ -222,7 +222,7 @@ class HermiteRegression(Estimator):
         self.cv_results_ = search.table()
 
     def _losses(self, setting, samples, labels=None):
-        """The loss over each fold, or over all samples, in one pass."""
+        """Return a list of the losses over each fold, or of the one over all samples, from one pass."""
         forms: tuple[str, ...] = ("mass", "values")
         if samples.gradients is not None:
             forms = (*forms, "dirichlet", "gradients")

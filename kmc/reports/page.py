@@ -12,7 +12,7 @@ import numpy as np
 
 from kmc._version import __version__
 from kmc.diagnostics.best import Point, best
-from kmc.diagnostics.columns import Column, Variable, columns, labeled_posterior, posterior_of
+from kmc.diagnostics.draws import Column, Variable, columns, labeled_posterior, posterior_of
 from kmc.diagnostics.summary import summary
 from kmc.run.warning_codes import CODES, sentences_of
 
@@ -60,7 +60,7 @@ class Page:
         self._parts += [f"<section><h2>{escape(heading)}</h2>", *parts, "</section>"]
 
     def html(self) -> str:
-        """The page."""
+        """Return the page as HTML."""
         return "\n".join(
             [
                 '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -74,7 +74,7 @@ class Page:
 
 
 def told(facts: Facts) -> list[str]:
-    """The verdict, the warnings with their codes, and what was not checked."""
+    """Return the verdict, the warnings with their codes, and what was not checked, as parts of HTML."""
     problems = facts.warnings
     if facts.table is None:
         few = f"The run made {facts.draws} draws in each chain: there is nothing to judge."
@@ -122,7 +122,7 @@ def _warning(code: str, sentence: str) -> str:
 
 
 def costs(facts: Facts) -> str:
-    """What was run and what it cost, as a table of names and values."""
+    """Return what was run and what it cost, as a table of names and values."""
     attrs, rows = facts.attrs, {}
     library, version = attrs.get("inference_library"), attrs.get("inference_library_version", "")
     rows["made by"] = f"{library} {version}" if library else None
@@ -164,7 +164,7 @@ def costs(facts: Facts) -> str:
 
 
 def _listed(value: Any, unit: str = "") -> str | None:
-    """A number, or the JSON list with one for each independent run."""
+    """Format a number, or the JSON list with one for each independent run; None if one is not a number."""
     if isinstance(value, str):
         value = json.loads(value)
     numbers = value if isinstance(value, list) else [value]
@@ -204,7 +204,7 @@ def _digits(value: Any) -> str:
 
 
 def cited() -> str:
-    """What a publication should cite."""
+    """Return the list of works that a publication should cite."""
     works = (
         f"kmc, version {__version__} (distributed as kernelmc).",
         "Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), “Gradient-free Hamiltonian Monte Carlo with "

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from kmc.diagnostics import slow_modes
-from kmc.plots.modes import plot_slow_modes
 from kmc.plots.pairs import plot_pairs
+from kmc.plots.spectral import plot_slow_modes
 from kmc.plots.style import ACCENT, INK, LINES, SHADES, group, require_matplotlib
 from kmc.plots.traces import plot_acceptance
 from kmc.reports.page import Facts, Page, cited, costs, facts_of, table_of, told
@@ -101,7 +101,7 @@ _DPI = 110
 
 
 def pictures(idata: Any, facts: Facts) -> Iterator[str]:
-    """The pictures that the result has data for."""
+    """Yield the pictures that the result has data for, as HTML."""
     moving = [i for i in range(len(facts.columns)) if np.isfinite(facts.ess[i])]
     if moving:
         yield _pairs(idata, facts, moving)
@@ -203,7 +203,7 @@ def _surrogate(proposals: Any, modes: Any) -> Iterator[str]:
 
 
 def _along(modes: Any, accepted: np.ndarray, error: np.ndarray) -> Iterator[str]:
-    """The surrogate's error at the draws that moved, against the slowest mode there."""
+    """Yield a picture of the surrogate's error at the accepted proposals, against the slowest mode there."""
     mode = modes["value"].isel(mode=0).transpose("chain", "draw").values
     if accepted.shape != mode.shape or not accepted.any():
         return

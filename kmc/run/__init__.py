@@ -2,10 +2,10 @@
 
 A map of the modules:
 
-- Entrances: sample, iterate, find_start; prepare and arguments check what they are given, given takes
+- Entrances: sample, iterate, find_start; prepare and arguments check what they are given, history takes
   evaluations made elsewhere.
-- The loop: run, independent_run, trace (draws), blobs, budget, recording (the interface of stores).
+- The loop: run, independent_run, trace (draws and blobs), budget.
 - Chains that do not wait for each other after the freeze: ahead. See also the packages executors and store.
-- What is shown: meter, display. What is said: run_statistics, unvisited, ends,
-  run_warnings, warning_codes. What is returned: results, frozen, highest (the best evaluation).
+- What is shown: progress, display. What is said: evaluation_summary, run_statistics, unvisited, run_warnings,
+  warning_codes. What is returned: results, with the groups of frozen_surrogates and final_state.
 """

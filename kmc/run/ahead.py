@@ -1,10 +1,10 @@
 """No barrier after the freeze: each chain goes on as soon as its own value is there.
 
-Chains whose kernel is fixed are independent (:mod:`kmc.mcmc.lanes`), so none has to wait for another one's evaluation.
-They may be a bounded number of sweeps ahead of the slowest; a sweep is handed out once all chains have made it. What a
-chain draws depends on its own random stream only, and whether a sweep is made at all follows from the limits of the
-run, never from the clock: the draws are those of chains that wait for each other, to the bit, for any executor, number
-of workers and order in which values return.
+Chains whose kernel is fixed are independent (:mod:`kmc.samplers.lanes`), so none has to wait for another one's
+evaluation. They may be a bounded number of sweeps ahead of the slowest; a sweep is handed out once all chains have made
+it. What a chain draws depends on its own random stream only, and whether a sweep is made at all follows from the limits
+of the run, never from the clock: the draws are those of chains that wait for each other, to the bit, for any executor,
+number of workers and order in which values return.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmc.mcmc.lanes import Lane, Passed
-from kmc.targets.evaluate import Evaluation, Stream, is_repeated, settled
-from kmc.targets.model import Model
-from kmc.targets.returned import Failure
+from kmc.model.evaluate import Evaluation, Stream, is_repeated, settled
+from kmc.model.model import Model
+from kmc.model.returned import Failure
+from kmc.samplers.lanes import Lane, Passed
 from kmc.threads import single_threaded
 
 LEAD = 64  # sweeps that a chain may be ahead of the slowest one
@@ -70,7 +70,7 @@ class Ahead:
         self._still = deque([0] * (LEAD + 1))  # chains known to need no evaluation, in each of the coming sweeps
 
     def sweep(self) -> list[Made] | None:
-        """The next sweep, as soon as all chains have made it; None if the evaluations do not suffice for it."""
+        """Wait until all chains have made the next sweep, and return it; None if the evaluations do not suffice."""
         with single_threaded():
             self._go_on()
             while not all(chain.made for chain in self._chains):

@@ -11,20 +11,43 @@ import numpy as np
 
 from kmc.checks import as_number, is_whole
 from kmc.checks import as_seed as as_seed
-from kmc.mcmc.base import Sampler
-from kmc.mcmc.score_hmc import ScoreHMC
-from kmc.run.given import Given, as_given
-from kmc.samplers import SAMPLERS
-from kmc.targets.model import Model
-from kmc.targets.pymc_model import from_pymc
-from kmc.targets.stan_model import from_stan
+from kmc.kernel_hmc.sampler import KernelHMC
+from kmc.model.model import Model
+from kmc.model.pymc_model import from_pymc
+from kmc.model.stan_model import from_stan
+from kmc.run.history import Given, as_given
+from kmc.samplers.adaptive_langevin import AdaptiveLangevin
+from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
+from kmc.samplers.base import Sampler
+from kmc.samplers.delayed_acceptance import DelayedAcceptance
+from kmc.samplers.kameleon import Kameleon
+from kmc.samplers.parallel_tempering import Tempered
+from kmc.samplers.random_walk import RandomWalkMetropolis
+from kmc.samplers.score_hmc import ScoreHMC
+
+SAMPLERS: dict[str, type] = {
+    sampler.name: sampler
+    for sampler in (
+        KernelHMC,
+        AdaptiveMetropolis,
+        AdaptiveLangevin,
+        DelayedAcceptance,
+        Kameleon,
+        RandomWalkMetropolis,
+        Tempered,
+    )
+}
+"""By the name that :func:`kmc.sample` takes: all but :class:`kmc.ScoreHMC`, which needs an estimator."""
 
 MAKERS: dict[str, Callable[[Any], Model]] = {"pymc": from_pymc, "bridgestan": from_stan}
 """Functions that convert another package's model, by the name of that package."""
 
 
 def as_model(target: Any, dim: int | None, name: str = "target") -> Model:
-    """A Model, if necessary made from a bare callable, a PyMC or Stan model; errors call the argument ``name``."""
+    """Return a Model, made from a bare callable, a PyMC or a Stan model if necessary.
+
+    Errors call the argument ``name``.
+    """
     for cls in type(target).__mro__:  # by name: neither package need be installed
         if (package := cls.__module__.split(".")[0]) in MAKERS:
             target = MAKERS[package](target)
@@ -59,7 +82,7 @@ def as_sampler(sampler: Any) -> Sampler:
 
 
 def as_independent_runs(independent_runs: Any, chains: int) -> int:
-    """A whole number that divides the number of chains."""
+    """Check that the number of independent runs divides the number of chains, and return it."""
     independent_runs = as_number("independent_runs", independent_runs, 1)
     if chains % independent_runs:
         raise ValueError(
@@ -86,7 +109,7 @@ def as_history(history: Any, model: Model, sampler: Sampler) -> Given | None:
 
 
 def as_callback(callback: Any) -> Any:
-    """A function, or None."""
+    """Check that a callback is callable or None, and return it."""
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r}: expected a callable or None")
     return callback

@@ -1,4 +1,4 @@
-"""The budget of a run and what it would have needed, in evaluations and in time."""
+"""Plan a run by its budget and the precision asked for, and tell what it would have needed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import math
 import time
 from typing import NamedTuple
 
+import numpy as np
+
+from kmc.ess import squared_error
 from kmc.run.arguments import Request
 from kmc.surrogate.quadratic import terms_of
 
@@ -14,9 +17,15 @@ ENOUGH_TAIL_ESS = 400.0  # of the quantiles, in the worst coordinate
 _FEWEST = 50  # evaluations, in no dimension (set by hand)
 _LEAST, _MOST = 2.0, 10.0  # limits for the factor on the evaluations: a short run's estimate of its own rate is rough
 
+_FIRST = 25  # draws per chain
+_GROWTH = 1.1  # of the number of draws between two looks: many looks would find an error that is small by chance
+
 
 def planned_evaluations(request: Request) -> int | None:
-    """Evaluations of the whole run: at most, or approximately if no budget bounds them; None if unknown."""
+    """Return how many evaluations the whole run takes; None if this is not known.
+
+    It is their largest number, or approximately so if no budget bounds them.
+    """
     longest = getattr(request.sampler, "_longest_warmup", None)
     if request.max_evaluations is not None or request.draws is None or longest is None:
         return request.max_evaluations
@@ -27,9 +36,10 @@ def planned_evaluations(request: Request) -> int | None:
 
 
 def short_budget(request: Request) -> str | None:
-    """A warning for a ``max_evaluations`` that is too few for a surrogate of so many parameters, or None.
+    """Return a warning if ``max_evaluations`` is too small for a surrogate of so many parameters, or else None.
 
-    None also if a history is given, which supplies the values, or if the user has set the length of warm-up.
+    None also for a sampler that takes no history, if a history is given, which supplies the values, or if the user has
+    set the length of warm-up.
     """
     if request.max_evaluations is None or not getattr(request.sampler, "_takes_history", False):
         return None
@@ -138,7 +148,7 @@ def draws_cost(spent: Spent, made: int, draws: int) -> str:
 
 
 def evaluations_needed(dim: int) -> int:
-    """The smallest sensible budget for so many parameters: three values for each coefficient of a quadratic."""
+    """Return the smallest sensible budget: ``_FEWEST``, and three for each coefficient of a quadratic."""
     return _FEWEST + 3 * terms_of(dim)
 
 
@@ -155,3 +165,42 @@ def _rounded(number: float) -> int:
 
 
 UNKNOWN = Spent()
+
+
+def is_look(draws: int) -> bool:
+    """Return whether errors are looked at after so many draws per chain: the same numbers for a run that is resumed.
+
+    Examples
+    --------
+    >>> [n for n in range(40) if is_look(n)]
+    [25, 28, 31, 34, 37]
+    """
+    if draws < _FIRST:
+        return False
+    k = math.floor(math.log(draws / _FIRST) / math.log(_GROWTH) + 1e-9)
+    return draws == math.ceil(_FIRST * _GROWTH**k - 1e-9)
+
+
+def largest_error(values: np.ndarray) -> float:
+    """Return the largest standard error of a mean or a standard deviation, in standard deviations.
+
+    Parameters
+    ----------
+    values : ndarray, shape (chains, n, k)
+        Columns that have one value are ignored; inf if all have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(1).standard_normal((4, 2500, 3))
+    >>> 0.008 < largest_error(draws) < 0.014
+    True
+    """
+    variances = values.var(axis=(0, 1))
+    values, variances = values[..., variances > 0.0], variances[variances > 0.0]
+    if not len(variances):
+        return math.inf
+    squares = (values - values.mean(axis=(0, 1))) ** 2
+    of_means = np.sqrt(squared_error(values) / variances)
+    of_sds = 0.5 * np.sqrt(squared_error(squares)) / variances
+    return float(np.maximum(of_means, of_sds).max())

@@ -1,8 +1,8 @@
-"""Show a run's progress: a live panel in a terminal, a live line in a notebook, a line every ten seconds in a log, or
-nothing.
+"""Show a run's progress in a terminal, in a notebook or in a log, or show nothing.
 
-Everything goes to standard error (in a notebook: to the cell), so that standard output stays clean for data. Times
-come from the records, not from a clock.
+A terminal gets a live panel, a notebook a live line, and a log a line every ten seconds. Everything goes to
+standard error (in a notebook: to the cell), so that standard output stays clean for data. Times come from the records,
+not from a clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from kmc.run.meter import Progress
+from kmc.run.progress import Progress
 
 _Item = TypeVar("_Item")
 _LIVE_SECONDS = 1 / 3  # drawing takes a millisecond
@@ -58,7 +58,7 @@ class Display(Protocol):
 
 
 def make_display(progress: bool, console: Console | None = None) -> Display:
-    """A display that suits the destination of standard error.
+    """Make a display that suits the destination of standard error.
 
     Parameters
     ----------

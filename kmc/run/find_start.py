@@ -11,10 +11,10 @@ from scipy import optimize
 
 from kmc.checks import Seed, as_array, as_count, as_number
 from kmc.errors import EvaluationError
+from kmc.model.evaluate import Evaluator
+from kmc.model.model import Model
+from kmc.model.starts import TRIED, wide_batches
 from kmc.run import arguments
-from kmc.targets.evaluate import Evaluator
-from kmc.targets.model import Model
-from kmc.targets.starts import TRIED, wide_batches
 
 _CLIMBS = 3  # local searches, from the best of the first points
 _SEARCHED = 0.25  # part of the evaluations for these first points; half as many are for points around the maxima
@@ -153,7 +153,7 @@ class _Search:
         return self.budget - self.evaluate.n_evaluations
 
     def __call__(self, x: np.ndarray) -> float:
-        """The log-density at x (d,); -inf, without an evaluation, once the budget is spent."""
+        """Return the log-density at x (d,), evaluated unless it is known; -inf once the budget is spent."""
         x = np.array(x, dtype=float)
         key = x.tobytes()
         if key not in self.known:
@@ -174,7 +174,7 @@ class _Search:
             self(x)
 
     def all_values(self) -> np.ndarray:
-        """The values of all points, (n,)."""
+        """Return the values of all evaluated points, (n,)."""
         return np.array([self.known[x.tobytes()] for x in self.x])
 
 

@@ -9,16 +9,16 @@ import numpy as np
 
 from kmc.checks import MOST
 from kmc.errors import EvaluationError
-from kmc.mcmc.base import SamplerSetup, SamplerState, Step
-from kmc.mcmc.lanes import Lanes, Passed
+from kmc.model.model import Model
+from kmc.model.starts import TRIED, near, wide_batches
 from kmc.run.arguments import Request
-from kmc.run.blobs import BlobStore
-from kmc.run.highest import constrained
-from kmc.run.trace import Trace
+from kmc.run.evaluation_summary import constrained
+from kmc.run.simulated import simulated_data
+from kmc.run.trace import BlobStore, Trace
 from kmc.run.unvisited import unvisited
+from kmc.samplers.base import SamplerSetup, SamplerState, Step
+from kmc.samplers.lanes import Lanes, Passed
 from kmc.surrogate.density import Density
-from kmc.targets.model import Model
-from kmc.targets.starts import TRIED, near, wide_batches
 from kmc.threads import single_threaded
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
@@ -67,7 +67,8 @@ class IndependentRun:
         self._process: SamplerState | None = None
         self._asked: np.ndarray | None = None  # the points of the current sweep
         keeps = getattr(request.sampler, "_keeps_proposals", True)
-        self.trace = Trace(self.chains, request.model.dim, blobs, proposals=keeps)
+        data = simulated_data(request.model, seed)
+        self.trace = Trace(self.chains, request.model.dim, blobs, proposals=keeps, predictive=data)
         self.warmup_trace = Trace(self.chains, request.model.dim, blobs)
 
     @property
@@ -81,16 +82,17 @@ class IndependentRun:
         return self.warmup_trace.left_out + len(self.warmup_trace)
 
     def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
-        """Draw points (k, d) and values (k,), until one per chain has positive density.
+        """Evaluate start points until one per chain has positive density; return them (k, d) and their values (k,).
 
-        Points of the history come first, if there is one; then the model's own start points, or else uniform ones on
-        [-2, 2]^d; if none of these has positive density, points on all scales.
-        none of these has a positive density, of all sizes.
+        Points of the history come first, if there is one. Then come the model's own start points, or else uniform ones
+        on [-2, 2]^d, until a limit of evaluations is reached. If one of these points has positive density, all of them
+        are returned, those of zero density included. If none has, points on all scales are searched, and those of
+        positive density are returned. Either way, fewer points than chains may have positive density.
 
         Raises
         ------
         ValueError
-            The density is zero at all of them.
+            The density is zero at all points.
         """
         __tracebackhide__ = True
         model = self.request.model
@@ -209,7 +211,7 @@ class IndependentRun:
         return sweep
 
     def lanes(self) -> Lanes | None:
-        """The chains, each on its own; None as long as the sampler couples them."""
+        """Return the chains, each on its own; None as long as the sampler couples them."""
         return getattr(self._process, "lanes", _no_lanes)()
 
     def join(self, passed: Sequence[Passed]) -> Step:
@@ -238,14 +240,14 @@ class IndependentRun:
             getattr(self._process, "end_warmup", bool)()  # a sampler from outside the package may lack it
 
     def report(self) -> dict[str, Any]:
-        """The sampler's facts; empty before it started."""
+        """Return the sampler's facts; empty before it started."""
         if self._process is None:
             return {}
         unused = {} if self.request.history is None else {"n_history": 0}
         return unused | self._process.report()
 
     def density(self) -> Density | None:
-        """The frozen surrogate that proposals are drawn from, or None."""
+        """Return the frozen surrogate that proposals are drawn from, or None."""
         return getattr(self._process, "density", None)
 
     def evaluated(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -253,7 +255,7 @@ class IndependentRun:
         return getattr(self._process, "evaluated", None)
 
     def checked(self) -> dict[str, Any]:
-        """The sampler's facts, and those about evaluated places where no draw is."""
+        """Return the sampler's facts, and those about evaluated places where no draw is."""
         report, density, evaluated = self.report(), self.density(), self.evaluated()
         if density is None or evaluated is None or self.request.model.noisy:
             return report

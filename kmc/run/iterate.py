@@ -10,13 +10,13 @@ import numpy as np
 
 from kmc.checks import Seed, as_flag
 from kmc.errors import KmcWarning, shorten
-from kmc.mcmc.base import Sampler
+from kmc.model.model import Model
 from kmc.run.budget import short_budget
 from kmc.run.display import Line
-from kmc.run.meter import Progress
 from kmc.run.prepare import prepare_from, refuse_unknown
+from kmc.run.progress import Progress
 from kmc.run.run import Run
-from kmc.targets.model import Model
+from kmc.samplers.base import Sampler
 
 
 class RunIterator(Iterator[Progress]):
@@ -47,9 +47,9 @@ class RunIterator(Iterator[Progress]):
         return f"<kmc run: {'not started' if self._last is None else repr(Line(self._last))}>"
 
     def result(self) -> Any:
-        """The draws so far, as :func:`kmc.sample` returns them, with its warnings; it may be called at any time.
+        """Return the draws so far as :func:`kmc.sample` does, and give its warnings.
 
-        After an exception or Ctrl-C the groups of the warm-up are included.
+        It may be called at any time. After an exception or Ctrl-C the groups of the warm-up are included.
         """
         result, said = self._run.result(self._save_warmup)
         for sentence in said:
@@ -121,7 +121,7 @@ def iterate(
 
     Examples
     --------
-    Draw until the worst parameter has an effective sample size of 400:
+    Draw until the worst parameter has an effective sample size of more than 200:
 
     >>> import numpy as np
     >>> import kmc

@@ -75,7 +75,10 @@ def prepare(
     save_surrogate: Any = True,
     precision: Any = None,
 ) -> Run:
-    """A run that has not begun; parameters and errors are those of :func:`kmc.sample`."""
+    """Make a run that has not begun; parameters and errors are those of :func:`kmc.sample`.
+
+    Its store, if it has one, is created or opened here, and locked.
+    """
     __tracebackhide__ = True
     where = as_executor(executor)
     model = arguments.as_model(target, dim)
@@ -118,7 +121,7 @@ def prepare(
 
 
 def prepare_from(given: Mapping[str, Any]) -> Run:
-    """A run from the ``locals()`` of a function that has all of :func:`prepare`'s arguments."""
+    """Make a run from the ``locals()`` of a function that has all of :func:`prepare`'s arguments."""
     __tracebackhide__ = True
     return prepare(**{name: given[name] for name in _NAMES})
 

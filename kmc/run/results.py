@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmc._version import __version__
-from kmc.mcmc.base import MOVES
+from kmc.model.model import Model
+from kmc.model.returned import GROUPS, LOG_LIKELIHOOD, group_of
 from kmc.run.arguments import Request
-from kmc.run.frozen import Frozen, as_group, blocks_of, flattened, unflattened
-from kmc.run.given import EVALUATIONS
+from kmc.run.frozen_surrogates import Frozen, as_group, blocks_of, flattened, unflattened
+from kmc.run.history import EVALUATIONS
 from kmc.run.trace import Trace
+from kmc.samplers.base import MOVES
 from kmc.surrogate.density import Density
-from kmc.targets.model import Model
-from kmc.targets.returned import group_of
 from kmc.unwritable import import_arviz
 
 _INT64 = np.iinfo(np.int64)
@@ -106,7 +106,7 @@ class Names(Protocol):
 
 
 def drawn(model: Model, trace: Trace) -> Drawn:
-    """The draws of a trace, copied."""
+    """Copy the draws of a trace, with the parameters by name."""
     positions = trace.positions.copy()
     chains, draws, dim = positions.shape
     values = model.constrain(positions.reshape(-1, dim))
@@ -140,11 +140,11 @@ def laid_out(
     """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
     moves = json.loads(attrs["moves"]) if "moves" in attrs else MOVES  # of a sampler from outside the package, or ours
     groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws, moves)}
-    groups |= _blobs(draws)
+    groups |= _blobs(names, draws, data)
     if warmup is not None:
         groups["warmup_posterior"] = _posterior(names, warmup)
         groups["warmup_sample_stats"] = _sample_stats(warmup, moves)
-        groups |= {f"warmup_{group}": dataset for group, dataset in _blobs(warmup).items()}
+        groups |= {f"warmup_{group}": dataset for group, dataset in _blobs(names, warmup, data).items()}
     if names.named:
         groups["unconstrained_posterior"] = labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
     if surrogate is not None and draws.proposals:
@@ -172,7 +172,7 @@ def container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
 
 
 def with_attrs(dataset: Any, attrs: Mapping[str, Mapping[str, Any]]) -> Any:
-    """The dataset, with these attributes on its variables."""
+    """Add attributes to the variables of a dataset, and return it."""
     for name, own in attrs.items():
         if name in dataset:
             dataset[name].attrs.update(own)
@@ -208,18 +208,25 @@ def _posterior(names: Names, draws: Drawn) -> Any:
     return with_attrs(labeled(variables, names.coords), names.variable_attrs)
 
 
-def _blobs(draws: Drawn) -> dict[str, Any]:
-    """The groups of further outputs of the log-density.
+def _blobs(names: Names, draws: Drawn, data: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the groups of further outputs of the log-density.
 
     The group has emcee's name for them, as ArviZ's schema has none: the summaries and plots of ArviZ use the
-    posterior by default, and blobs are not parameters. Log-likelihoods go where ArviZ looks for them.
+    posterior by default, and blobs are not parameters. Log-likelihoods, outputs of a simulator and simulated data have
+    groups of their own, with the dimensions of the data.
     """
     groups: dict[str, dict[str, Any]] = {}
     for name, values in draws.blobs.items():
         group, variable = group_of(name)
-        dims = ("chain", "draw", *(f"{variable}_dim_{i}" for i in range(len(values.shape) - 2)))
-        groups.setdefault(group, {})[variable] = (dims, values)
-    return {group: labeled(variables) for group, variables in groups.items()}
+        own = tuple(f"{variable}_dim_{i}" for i in range(len(values.shape) - 2))
+        if group in GROUPS and variable in data.get("observed_data", ()):
+            dims, observed = data["observed_data"][variable]
+            if values.shape[2:] == np.shape(observed):
+                own = tuple(dims)
+            elif group == LOG_LIKELIHOOD:  # without those of missing data
+                own = (f"{variable}_observed",)
+        groups.setdefault(group, {})[variable] = (("chain", "draw", *own), values)
+    return {group: labeled(variables, names.coords) for group, variables in groups.items()}
 
 
 def _proposals(draws: Drawn, moves: Sequence[str]) -> Any:
@@ -249,7 +256,7 @@ def labeled(variables: Mapping[str, Any], coords: Mapping[str, Any] | None = Non
 
 
 def _attribute(value: Any) -> int | float | str:
-    """A value that netCDF can hold as an attribute: a 64-bit number or a string."""
+    """Convert a value to what netCDF can hold as an attribute: a 64-bit number or a string."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, int):  # and bool
@@ -260,7 +267,7 @@ def _attribute(value: Any) -> int | float | str:
 
 
 def _plain(value: Any) -> Any:
-    """The JSON form of objects that the json module does not know."""
+    """Return a form that JSON can hold, for an object that the json module does not know."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

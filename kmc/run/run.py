@@ -10,31 +10,28 @@ import numpy as np
 from kmc.errors import EvaluationError
 from kmc.ess import ENOUGH_DRAWS
 from kmc.kernel_hmc.sampler import KernelHMC
-from kmc.mcmc.base import Step
-from kmc.mcmc.lanes import Passed
-from kmc.mcmc.moves import names_of
+from kmc.model.evaluate import Evaluation, Evaluator, stream_of
+from kmc.model.priors import JointPrior
+from kmc.model.returned import failed_value
 from kmc.run.ahead import Ahead, Limits, Made
 from kmc.run.arguments import Request
-from kmc.run.blobs import BlobStore
-from kmc.run.budget import Spent, TimeLimit, planned_evaluations
-from kmc.run.continued import GROUP, as_group
-from kmc.run.ends import AtBothEnds, at_both_ends
+from kmc.run.budget import Spent, TimeLimit, is_look, largest_error, planned_evaluations
+from kmc.run.evaluation_summary import Highest, Rejected, ValueRange
 from kmc.run.executors import Executor
-from kmc.run.executors.usage import Usage
-from kmc.run.highest import Highest, ValueRange
+from kmc.run.executors.base import Usage
+from kmc.run.final_state import GROUP, as_group
+from kmc.run.history import EVALUATIONS
 from kmc.run.independent_run import IndependentRun
-from kmc.run.meter import Compilation, Meter, Progress
-from kmc.run.precision import is_look, largest_error
-from kmc.run.recording import NullRecorder, RunRecorder
-from kmc.run.rejected import Rejected
+from kmc.run.progress import Compilation, Meter, Progress
 from kmc.run.results import as_evaluations, data_of, to_arviz
-from kmc.run.run_statistics import Ascent, contradiction, overflowed, run_statistics
+from kmc.run.run_statistics import Ascent, AtBothEnds, at_both_ends, contradiction, overflowed, run_statistics
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
-from kmc.run.trace import Trace, joined
+from kmc.run.store.base import NullRecorder, RunRecorder
+from kmc.run.trace import BlobStore, Trace, joined
+from kmc.samplers.base import Step
+from kmc.samplers.lanes import Passed
+from kmc.samplers.moves import names_of
 from kmc.surrogate.density import Density
-from kmc.targets.evaluate import Evaluation, Evaluator, stream_of
-from kmc.targets.priors import JointPrior
-from kmc.targets.returned import failed_value
 
 _LEAST_NOISE, _ROUNDING = 0.01, 1e-6  # nats, and of the value: smaller differences at one point are no noise
 _PROBES = 100  # evaluations that a look at values without bound may cost, at the end of warm-up
@@ -198,7 +195,7 @@ class Run:
         return Limits(sweeps, left, reserve=_PROBES if self.warming_up() else 0)
 
     def _on_their_own(self, ahead: Ahead) -> list[Step | None] | None:
-        """The next sweep that all chains have made; None if the evaluations do not suffice."""
+        """Take the next sweep that all chains have made on their own; None if the evaluations do not suffice."""
         __tracebackhide__ = True
         made = ahead.sweep()
         if made is None:
@@ -218,7 +215,10 @@ class Run:
         return [] if self._ahead is None else self._ahead.evaluated()
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
-        """The draws so far, as ArviZ holds them, and their warnings, each with its code in brackets at the end."""
+        """Return the draws so far, as ArviZ holds them, and their warnings, each with its code in brackets at the end.
+
+        If the run has ended, the recorder gets the result, too.
+        """
         trace = joined([one.trace for one in self.independent_runs])
         warmup_trace = joined([one.warmup_trace for one in self.independent_runs])
         whole = len(trace) and (self.ended or self.stopped_by is not None)  # otherwise a check would be in the way
@@ -233,6 +233,7 @@ class Run:
             sampler.name in ("kernel-hmc", "score-hmc"),
         )
         densities = [one.density() for one in self.independent_runs if self.save_surrogate and len(trace)]
+        further = self._further()
         finished = FinishedRun(
             sampler=sampler.name,
             found=found,
@@ -247,6 +248,7 @@ class Run:
             ends=self._at_both_ends(trace),
             contradiction=self._contradiction(densities),
             against_prior=self._against_prior(trace),
+            has_evaluations=EVALUATIONS in further,
         )
         warned = run_warnings(finished)
         said = {"warnings": list(warned.values()), "warning_codes": list(warned)}
@@ -258,7 +260,7 @@ class Run:
             "not_checked": not_checked(finished),
         }
         warmup = warmup_trace if save_warmup else None
-        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities, self._further())
+        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities, further)
         if self.ended:
             try:
                 self.recorder.finish(result)
@@ -269,14 +271,26 @@ class Run:
 
     def _further(self) -> dict[str, Any]:
         """Return further groups: the final state, and the evaluations if there are too few draws to answer from."""
-        found = [one.evaluated() for one in self.independent_runs]
+        learned_from = [one.evaluated() for one in self.independent_runs]
         few = self.n_draws() * self.request.chains < ENOUGH_DRAWS
-        if not (self.save_surrogate and few) or any(each is None for each in found):
+        if not (self.save_surrogate and few) or any(each is None for each in learned_from):
             return self._final()
-        return {**self._final(), **as_evaluations(*map(np.concatenate, zip(*found, strict=True)))}
+        proposed = [each for one in self.independent_runs if (each := one.trace.proposals)]
+        found = [
+            *learned_from,
+            *((each["x"].reshape(-1, self.request.model.dim), each["lp"].ravel()) for each in proposed),
+        ]
+        x, values = map(np.concatenate, zip(*found, strict=True))
+        # A chain that did not move has proposed its state; proposals of a continued result may not be known.
+        _, first = np.unique(x, axis=0, return_index=True)
+        rows = np.sort(first[~np.isnan(values[first]) & np.isfinite(x[first]).all(axis=1)])
+        return {**self._final(), **as_evaluations(x[rows], values[rows])}
 
     def _final(self) -> dict[str, Any]:
-        """The group with the final state, from which `kmc.extend` continues; a run with a store has it there."""
+        """Return the group with the final state, from which `kmc.extend` continues.
+
+        Empty if there is no such state, and for a run with a store, which has it there.
+        """
         whole = self.ended or self.stopped_by is not None  # otherwise something was raised in the middle of a sweep
         if not (whole and self.save_surrogate and self.n_draws() and isinstance(self.recorder, NullRecorder)):
             return {}
@@ -284,7 +298,7 @@ class Run:
         return {} if group is None else {GROUP: group}
 
     def _contradiction(self, densities: Sequence[Density | None]) -> str:
-        """Whether draws and surrogates differ, of a complete run with exact values."""
+        """Return how draws and surrogates of a complete run with exact values differ; empty if they do not."""
         if not self.ended or self.request.model.noisy or all(density is None for density in densities):
             return ""
         try:
@@ -293,7 +307,7 @@ class Run:
             return ""
 
     def facts(self) -> dict[str, Any]:
-        """Description of the run and its cost so far."""
+        """Return a description of the run and its cost so far."""
         return {
             "sampler": self.request.sampler.name,
             "moves": names_of_moves(self.request.sampler),
@@ -528,7 +542,7 @@ def shares(total: int | None, parts: int) -> list[int | None]:
 
 
 def names_of_moves(sampler: Any) -> tuple[str, ...] | None:
-    """Names of the moves of a sampler that has others than ``kmc.mcmc.base.MOVES``; None if it has not."""
+    """Names of the moves of a sampler that has others than ``kmc.samplers.base.MOVES``; None if it has not."""
     if isinstance(sampler, KernelHMC):
         return names_of(sampler.moves) if sampler.moves else None
     return None if type(sampler).__module__.startswith("kmc.") else getattr(sampler, "moves", None)
@@ -558,7 +572,7 @@ def _passed(made: Sequence[Made]) -> list[Passed]:
 
 
 def _together(reports):
-    """The facts of a single independent run; for several, a list of each fact, in their order."""
+    """Return the facts of a single independent run; for several, a list of each fact, in their order."""
     if len(reports) == 1:
         return reports[0]
     return {name: [report.get(name) for report in reports] for name in dict.fromkeys(k for r in reports for k in r)}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,14 +13,19 @@ from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.replicate import Replicate
 from kmc.errors import EvaluationError
 from kmc.ess import worst_bulk_ess
+from kmc.model.model import Model
 from kmc.run.trace import Trace
 from kmc.surrogate.density import Density
 from kmc.surrogate.depth import floor_of
-from kmc.targets.model import Model
 
 _FEWEST_MOVES = 20  # moves from a tail, fewest for a reliable mean acceptance; set by hand
 _FEWEST_LEVELS = 100  # log-densities that tell a floor: one run in 2,000 then begins below it by chance
 _CERTAIN = 1e-3  # acceptances are clipped to this distance from 0 and 1; set by hand
+
+FEWEST_DRAWS = 100  # of all chains together
+LEAST_SHARE = 0.02  # of the draws, in the outer tenth at either end
+EMPTIER = 0.25  # density of the middle half, relative to the lower of these two
+NEAREST = 0.25, 0.02  # within so many sd of the boundary: least share of the draws in the two outer tenths
 
 
 def run_statistics(
@@ -35,6 +40,7 @@ def run_statistics(
 
     Parameters
     ----------
+    positions : ndarray, shape (chains, draws, d)
         With at least one draw.
     log_density, acceptance_rate, accepted : ndarray, shape (chains, draws)
         Of the draws; and of the proposals that led to them.
@@ -47,7 +53,7 @@ def run_statistics(
         - ``acceptance``: mean acceptance probability.
         - ``tail_acceptance``: the same of the moves that start below the 5 % or above the 95 % quantile of a coordinate
           or below the 5 % quantile of the log-density, in the worst of these tails. It reveals proposals that are good
-          in the bulk only. NaN for fewer than 20 moves from a tail.
+          in the bulk only. Tails with fewer than 20 moves are left out; NaN if all are.
         - ``longest_stay``: the largest number of sweeps that a chain spent in one state; ``stay``: the same relative to
           what is expected for as many sweeps with the same acceptance everywhere, log(n) / -log(1 - acceptance).
         - ``rhat``: the largest rank-normalized split R-hat of the coordinates.
@@ -83,7 +89,10 @@ def run_statistics(
 
 
 def _acceptance_from(regions: np.ndarray, acceptance_rate: np.ndarray) -> float:
-    """The smallest mean acceptance of moves from one of the regions (chains, draws, k); NaN if it would be noise."""
+    """Return the smallest mean acceptance of moves from one of the regions (chains, draws, k).
+
+    Regions with few moves are left out, as their means are noise; NaN if all are.
+    """
     starts = regions[:, :-1].reshape(-1, regions.shape[2])
     moves = starts.sum(axis=0)
     enough = moves >= _FEWEST_MOVES
@@ -168,7 +177,7 @@ class Ascent:
     Attributes
     ----------
     n_probes : int
-        Evaluations that :meth:`check` made.
+        Evaluations that :meth:`approach` and :meth:`check` made.
     """
 
     def __init__(self, model: Model):
@@ -195,7 +204,10 @@ class Ascent:
         return self._best[1] - self._first[1] > LEAST_RISE
 
     def approach(self, end: np.ndarray, evaluate: Callable[[np.ndarray], Sequence[float]], most: int) -> None:
-        """Evaluate between the best point and an end (d,) where the function overflowed: does it rise on the way?"""
+        """Evaluate points between the best one and an end (d,) where the function overflowed.
+
+        The first finite value on the way back from the end is recorded: if it is higher, the function rises there.
+        """
         if self._best is None:
             return
         for part in NEARER[:most]:
@@ -262,7 +274,7 @@ def overflowed(error: EvaluationError) -> bool:
 
 
 def _value(evaluate: Callable[[np.ndarray], Sequence[float]], x: np.ndarray) -> float:
-    """The value; NaN for a failure, except for a value beyond the range of floats."""
+    """Return the value at x (d,); NaN for a failure, and inf for a value beyond the range of floats."""
     with np.errstate(all="ignore"):
         try:
             return float(evaluate(x[None])[0])
@@ -271,7 +283,7 @@ def _value(evaluate: Callable[[np.ndarray], Sequence[float]], x: np.ndarray) -> 
 
 
 def _way(model: Model, start: np.ndarray, best: np.ndarray) -> str:
-    """The parameters, by element, that have moved furthest, and from where to where."""
+    """Tell which parameters, by element, have moved furthest, and from where to where."""
     places: list[tuple[float, str]] = []
     before, after = model.constrain(start[None]), model.constrain(best[None])
     for name in before:
@@ -286,3 +298,51 @@ def _way(model: Model, start: np.ndarray, best: np.ndarray) -> str:
     furthest = places[0][0]
     told = [text for far, text in places if far >= 0.3 * furthest]
     return ", ".join(told[:5]) + (", ..." if len(told) > 5 else "")
+
+
+class AtBothEnds(NamedTuple):
+    """A scalar whose draws lie at both of its bounds."""
+
+    name: str
+    low: float
+    high: float
+    declared: bool = True  # a parameter of kmc.Model, which can be declared as kmc.Circular
+
+
+def at_both_ends(
+    intervals: Mapping[str, tuple[float, float]], values: Mapping[str, Any], declared: bool = True
+) -> list[AtBothEnds]:
+    """Parameters that have draws at both bounds, from their bounds and draws (chains, draws, ...), by element.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.run.run_statistics import at_both_ends
+    >>> phase = np.random.default_rng(0).normal(0, 0.05, (4, 100)) % 1.0
+    >>> at_both_ends({"phase": (0.0, 1.0)}, {"phase": phase})
+    [AtBothEnds(name='phase', low=0.0, high=1.0, declared=True)]
+    """
+    found = []
+    for name, (low, high) in intervals.items():
+        array = np.asarray(values[name])
+        for index in np.ndindex(array.shape[2:]):
+            if _is_cut((array[(..., *index)].ravel() - low) / (high - low)):
+                label = f"{name}[{', '.join(map(str, index))}]" if index else name
+                found.append(AtBothEnds(label, low, high, declared))
+    return found
+
+
+def _is_cut(y: np.ndarray) -> bool:
+    """Whether draws y (n,) in (0, 1) look like one mode of an angle that the boundary divides.
+
+    Each end has some draws, the middle hardly any, and the density does not fall towards the boundary. This excludes
+    two modes well inside the interval.
+    """
+    if len(y) < FEWEST_DRAWS:
+        return False
+    emptier = min(np.mean(y < 0.1), np.mean(y > 0.9))
+    if emptier < LEAST_SHARE or np.mean((y > 0.25) & (y < 0.75)) / 5.0 > EMPTIER * emptier:
+        return False
+    near = np.where(y < 0.5, y, y - 1.0)  # signed distance from the boundary, on a circle of length 1
+    near = near[np.abs(near) < 0.1]
+    return bool(np.mean(np.abs(near) < NEAREST[0] * near.std()) >= NEAREST[1])

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.run.budget import UNKNOWN, Remedies, Spent, draws_cost, extension
-from kmc.run.ends import AtBothEnds
-from kmc.run.rejected import NONE, Rejections
+from kmc.run.evaluation_summary import NONE, Rejections
+from kmc.run.run_statistics import AtBothEnds
 
 # Limits. "Rates": set so that in benchmarks/warning_rates.py wrong runs get warnings and right ones do not; the others
 # were set by hand, for the stated reason.
@@ -79,6 +78,8 @@ class FinishedRun:
         How draws and surrogate differ: see :mod:`kmc.run.run_statistics`.
     against_prior : sequence of str
         Names of the parameters whose draws lie where their prior is nearly zero.
+    has_evaluations : bool
+        Whether the result holds the evaluations, from which a surrogate answers.
     """
 
     sampler: str
@@ -94,6 +95,7 @@ class FinishedRun:
     contradiction: str = ""
     against_prior: Sequence[str] = ()
     precision: tuple[float, float] | None = None
+    has_evaluations: bool = False
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -161,7 +163,7 @@ def not_checked(run: FinishedRun) -> list[str]:
 
 
 def _tail_sizes(found: Mapping[str, float]) -> tuple[float, float]:
-    """The effective draws of the quantiles, and those of a Gaussian with the same error of their distance."""
+    """Return the effective draws of the quantiles, and those of a Gaussian with the same error of its spread."""
     error = _error_of_spread(found)[1]
     return found["tail_ess"], LEAST_TAIL_ESS * (LARGEST_WIDTH_ERROR / error) ** 2 if error > 0 else np.inf
 
@@ -174,7 +176,7 @@ def _error_of_spread(found: Mapping[str, float]) -> tuple[str, float]:
 
 def _about_length(run: FinishedRun) -> dict[str, str]:
     made, draws, cut = run.made, run.draws, run.cut
-    learned = " Until then kmc.expectations answers from the surrogate." if run.sampler == KernelHMC.name else ""
+    learned = " Until then kmc.expectations answers from the surrogate." if run.has_evaluations else ""
     if cut == "interrupted":
         return {"interrupted": f"The run was interrupted after {made} draws per chain; the results hold those."}
     if cut in ("", "max_time") and made and run.precision is not None and run.precision[1] > run.precision[0]:
@@ -237,18 +239,18 @@ def _about_chains(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
     said, found = {}, run.found
     if found["acceptance"] < FEWEST_ACCEPTED * attainable_acceptance(run.noise_sd):
         said["low-acceptance"] = (
-            f"Only {found['acceptance']:.1%} of the proposals were accepted: {remedies.more}, start nearer to the "
-            "bulk, or reparametrize."
+            f"Only {found['acceptance']:.1%} of the proposals were accepted: {remedies.more}, start at "
+            "points of kmc.find_start, or reparametrize."
         )
     if found["rhat"] == np.inf:
         return said | {
             "constant-coordinate": "A coordinate never moved, in all chains or in a part of one: the draws are "
-            "useless; start nearer to the bulk, or reparametrize."
+            "useless; start at points of kmc.find_start, or reparametrize."
         }
     if found["rhat"] > LARGEST_RHAT + RHAT_OF_SHORT / run.made:
         said["chains-disagree"] = (
             f"The chains disagree (R-hat {found['rhat']:.2f}): they have not converged; {remedies.more}, start "
-            "nearer to the bulk, or reparametrize."
+            "at points of kmc.find_start, or reparametrize."
         )
     if found["disagreement"] < LEAST_P:
         said["runs-disagree"] = (
@@ -264,7 +266,7 @@ def _about_chains(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
     if found["drift"] < LEAST_P:
         said["drift"] = (
             f"The draws still change from one fifth of the run to the next ({_p_value(found['drift'])}): "
-            f"{remedies.more}, so that warm-up is longer, or start nearer to the bulk."
+            f"{remedies.more}, so that warm-up is longer, or start at points of kmc.find_start."
         )
     if found["tail_ess"] < LEAST_TAIL_ESS:
         said["few-tail-draws"] = (
@@ -426,12 +428,14 @@ def _about_estimator(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _beyond_noise(sd: float, noise_sd: float) -> float:
-    """The sd of residuals without the noise."""
+    """Return the standard deviation of residuals without the part of the noise."""
     return float(np.sqrt(max(sd**2 - noise_sd**2, 0.0)))
 
 
 def attainable_acceptance(noise_sd: float) -> float:
-    """Acceptance of proposals from the target itself, with Gaussian noise: 2 Φ(-sd / sqrt(2)); 1 without noise.
+    """Return the acceptance of proposals from the target itself, with Gaussian noise of this standard deviation.
+
+    It is 2 Φ(-sd / sqrt(2)), and 1 without noise.
 
     References
     ----------

@@ -12,14 +12,14 @@ import numpy as np
 from kmc.checks import Seed, as_flag
 from kmc.errors import KmcWarning, shorten
 from kmc.interrupts import ignored
-from kmc.mcmc.base import Sampler
+from kmc.model.model import Model
 from kmc.run import arguments
 from kmc.run.budget import short_budget
 from kmc.run.display import make_display
-from kmc.run.meter import Progress
 from kmc.run.prepare import prepare_from, refuse_unknown
+from kmc.run.progress import Progress
 from kmc.run.run import Run
-from kmc.targets.model import Model
+from kmc.samplers.base import Sampler
 
 
 def sample(
@@ -104,7 +104,7 @@ def sample(
     store : path, optional
         A Zarr store that is written while sampling: evaluations, draws and the sampler's state.
         Or a backend of your own: an object whose ``recorder(request)`` returns a
-        :class:`kmc.run.recording.RunRecorder`.
+        :class:`kmc.run.store.base.RunRecorder`.
     resume : bool
         Resume the run in ``store``, with the same arguments. The draws are bit for bit those of an uninterrupted run,
         and nothing in the store is evaluated again. Larger ``draws`` and ``max_evaluations`` extend it, also if it is

@@ -1,13 +1,17 @@
-"""The draws of a run."""
+"""Keep the draws of a run, and the blobs that a log-density returned for them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from kmc.mcmc.base import FURTHER_STATS, STATS, Step
-from kmc.run.blobs import BlobStore
+from kmc.model.evaluate import Evaluation
+from kmc.model.model import Model
+from kmc.model.returned import Blobs, failed_value
+from kmc.run.simulated import SimulatedData
+from kmc.samplers.base import FURTHER_STATS, STATS, Proposed, Step
 
 _LEAST = 64  # rows of a block
 _GROWTH = 8  # a new block has 1/8 of the rows present
@@ -23,6 +27,8 @@ class Trace:
         Looks up the blobs of a sweep's states.
     proposals : bool
         Whether to keep the evaluated proposals, too.
+    predictive : SimulatedData, optional
+        Draws data at each draw, which are kept with the blobs.
 
     Attributes
     ----------
@@ -32,10 +38,17 @@ class Trace:
 
     left_out = 0
 
-    def __init__(self, chains: int, dim: int, blobs: BlobStore | None = None, proposals: bool = False):
+    def __init__(
+        self,
+        chains: int,
+        dim: int,
+        blobs: BlobStore | None = None,
+        proposals: bool = False,
+        predictive: SimulatedData | None = None,
+    ):
         self._n = 0
         self._has_proposals = proposals
-        self._store = blobs
+        self._store, self._predictive = blobs, predictive
         self._blobs: dict[str, GrowingArray] = {}  # known from the first sweep on
         shapes = {"position": (chains, dim), "log_density": (chains,)} | dict.fromkeys(STATS, (chains,))
         if proposals:
@@ -59,7 +72,10 @@ class Trace:
         for name, column in self._columns.items():
             column.append(values[name])
         if self._store is not None:
-            for name, row in self._store.at(sweep).items():
+            rows = self._store.at(sweep)
+            if self._predictive is not None:
+                rows |= self._predictive(self._n, sweep.position, rows)
+            for name, row in rows.items():
                 column = self._blobs.setdefault(name, GrowingArray(np.empty((0, *row.shape), row.dtype)))
                 column.widen(row.dtype)
                 column.append(row)
@@ -77,7 +93,7 @@ class Trace:
 
     @property
     def stats(self) -> dict[str, np.ndarray]:
-        """One array (chains, draws, ...) for each name in :data:`kmc.mcmc.base.STATS`, and for further ones present."""
+        """One array (chains, draws, ...) for each name in :data:`kmc.samplers.base.STATS` and further ones present."""
         names = (name for name in (*STATS, *FURTHER_STATS) if name in self._columns)
         return {name: self._by_chain(self._columns[name]) for name in names}
 
@@ -97,7 +113,7 @@ class Trace:
         return {name: column.rows(start, stop) for name, column in self._columns.items()}
 
     def blob_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """The blobs of sweeps start..stop, (stop - start, chains, *shape)."""
+        """Return the blobs of sweeps start..stop, (stop - start, chains, *shape) each."""
         return {name: column.rows(start, stop) for name, column in self._blobs.items()}
 
     def restore(self, rows: Mapping[str, np.ndarray], blobs: Mapping[str, np.ndarray]) -> None:
@@ -176,3 +192,81 @@ class GrowingArray:
 
 def _unknown(sweep):
     return np.full_like(sweep.position, np.nan), np.full_like(sweep.log_density, np.nan)
+
+
+class BlobStore:
+    """The blobs of evaluations, looked up by the state that an evaluation led to.
+
+    A state is, bit for bit, an evaluated position with its value, even if the sampler has moved it to another walker.
+    In warm-up a chain may return to any of them, so all are kept; afterwards only those of current states.
+    """
+
+    def __init__(self, model: Model):
+        self._model = model
+        self._shapes: dict[str, tuple[int, ...]] | None = None  # None before the first value
+        self._at: dict[bytes, Blobs] = {}
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def state(self) -> list[tuple[np.ndarray, float, Blobs]]:
+        """Return the states that are known, each with its point and value."""
+        numbers = [(np.frombuffer(key, np.float64), blobs) for key, blobs in self._at.items()]
+        return [(each[:-1].copy(), float(each[-1]), blobs) for each, blobs in numbers]
+
+    def restore(self, state: Sequence[tuple[np.ndarray, float, Blobs]]) -> None:
+        """Continue with these states."""
+        self.keep(np.array([x for x, _, _ in state]), [Evaluation(value, blobs) for _, value, blobs in state])
+
+    def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
+        """Take in new evaluations at points (k, d).
+
+        Raises
+        ------
+        EvaluationError
+            Names or shapes are not those of the first evaluation.
+        """
+        if self._shapes == {} and all(evaluation.blobs is None for evaluation in evaluations):
+            return
+        for x, (value, blobs, _) in zip(points, evaluations, strict=True):
+            if not math.isfinite(value):
+                continue  # no chain is ever there
+            if blobs is None and self._shapes == {}:
+                continue
+            shapes = {name: blob.shape for name, blob in (blobs or {}).items()}
+            if self._shapes is None:
+                self._shapes = shapes
+            if shapes != self._shapes:
+                what = f"log_density returned {_listed(shapes)}, but its first value came with {_listed(self._shapes)}"
+                remedy = "return the same names and shapes wherever the density is positive"
+                raise failed_value(self._model, x, what, remedy)
+            if blobs:
+                self._at[_key(x, value)] = blobs
+
+    def at(self, sweep: Step) -> Blobs:
+        """Return the blobs of a sweep's draws, (chains, *shape) each; empty if the log-density returns none."""
+        if not self._shapes:
+            return {}
+        found = [self._at[key] for key in _keys(sweep)]
+        return {name: np.stack([blobs[name] for blobs in found]) for name in self._shapes}
+
+    def forget_but(self, sweeps: Iterable[Step]) -> None:
+        """Keep only the blobs of states that the chains of these sweeps may have again."""
+        if self._at:
+            kept = [states for sweep in sweeps for states in (sweep, sweep.others) if states is not None]
+            self._at = {key: self._at[key] for states in kept for key in _keys(states)}
+
+
+def _keys(states: Step | Proposed) -> list[bytes]:
+    return [_key(x, value) for x, value in zip(states.position, states.log_density)]
+
+
+def _key(x: np.ndarray, value: float) -> bytes:
+    """Of a state; where the values are noisy, one position can have several."""
+    return x.tobytes() + np.float64(value).tobytes()
+
+
+def _listed(shapes: dict[str, tuple[int, ...]]) -> str:
+    if not shapes:
+        return "no blobs"
+    return "the blobs " + ", ".join(f"{name} {shape}" for name, shape in shapes.items())

@@ -9,12 +9,12 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma, expit, gammaln
 
 from kmc.control_variates.domain import thinned
-from kmc.mcmc.local_mixture import local_mixture
-from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.tuning import Trials, choose_step_size, ends_of
+from kmc.samplers.inner_chains import InnerChainOptions
+from kmc.samplers.local_mixture import local_mixture
+from kmc.samplers.tuning import Trials, choose_step_size, ends_of
+from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.depth import bulk_depth
-from kmc.surrogate.whitening import whiten_states
 
 # Set by hand; benchmarks/honesty.py shows how many runs are warned of, and how many should be.
 _FAR = 6.0  # times the usual distance between draws is far from all of them
@@ -110,15 +110,15 @@ def _drawn(component: Component, starts: np.ndarray, archive: np.ndarray, rng: n
 
 
 def _levels(component: Component, z: np.ndarray) -> np.ndarray:
-    """The log-density of a surrogate in its coordinates z (n, d), (n,)."""
+    """Return the log-density of a surrogate at points z (n, d) in its coordinates, (n,)."""
     smooth, wall = component.parts(np.ascontiguousarray(z))
     return smooth + wall
 
 
 def _log_mass(component: Component, z: np.ndarray, most: float = np.inf) -> float:
-    """The log-mass of a mode, from draws z (n, d) of a surrogate, which counts as at most so much.
+    """Estimate the log-mass of a mode from draws z (n, d) of a surrogate, which counts as at most so much.
 
-    With the entropy of Kozachenko and Leonenko (1987), "Sample estimate of the entropy of a random vector", Problems
+    The entropy is that of Kozachenko and Leonenko (1987), "Sample estimate of the entropy of a random vector", Problems
     of Information Transmission 23. Draws that are too deep for the mode are on their way to it.
     """
     z = np.unique(z, axis=0)
@@ -139,5 +139,5 @@ def _in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
 
 
 def _usual_distance(tree: cKDTree) -> float:
-    """The usual distance between neighboring draws, of which the tree is made."""
+    """Return the usual distance between neighboring draws, of which the tree is made."""
     return float(np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL))

@@ -138,7 +138,7 @@ class DenoisingAutoencoder(ScoreEstimator):
             self._set(*self._train(self._seen, self.n_hidden_, self.noise_, self.density_))
 
     def jit_state(self) -> DenoiserState:
-        """The estimate for jitted loops, see :mod:`kmc.jitted`; its value is 0 everywhere if ``tied=False``."""
+        """Return the estimate for jitted loops, see :mod:`kmc.jitted`; its value is 0 everywhere if ``tied=False``."""
         self._check_fitted()
         return self.density_.state()
 
@@ -215,7 +215,7 @@ class DenoisingAutoencoder(ScoreEstimator):
 
 
 def _counted(samples):
-    """The samples of positive weight."""
+    """Return the samples of positive weight."""
     return samples.take(samples.weights > 0)
 
 

@@ -57,13 +57,19 @@ class FittedExpansion(NamedTuple):
         return self.base.hessian(x) + self.function.hessian(x - self.center)
 
     def jit_state(self) -> Any:
-        """The density for jitted loops; None if the base density or the kernel is the user's own."""
+        """Return the density for jitted loops, or None.
+
+        They know bases that are flat, Gaussian or Student-t, and kernels that are composed of built-in radial ones.
+        """
         base = jit_parameters(self.base, len(self.center))
-        return None if base is None else self.function.jit_state(base, self.center)
+        try:
+            return None if base is None else self.function.jit_state(base, self.center)
+        except TypeError:  # another kernel
+            return None
 
 
 def hessian_of(estimator: Any, X: Any) -> np.ndarray:
-    """The second derivatives of an estimator's log-density at the rows of X (n, d), shape (n, d, d)."""
+    """Return the second derivatives of an estimator's log-density at the rows of X (n, d), shape (n, d, d)."""
     return estimator.density_.hessian(estimator._check_points(X))
 
 
@@ -144,7 +150,7 @@ class ScoreEstimator(Estimator, ABC):
         """Add one more block; ``n_samples_seen_`` includes it already."""
 
     def _read(self, x: np.ndarray, values: Any, weights: Any) -> Samples:
-        """Checked data, with weights on their own scale."""
+        """Check data, and return them as samples with weights on their own scale."""
         w = check_weights(weights, len(x)) * (1.0 if weights is None else float(np.mean(as_array("weights", weights))))
         y = None if values is None else check_vector(values, len(x), "values")
         return Samples(x, w @ x / w.sum(), w, y, self._checked_value_weight())
@@ -155,7 +161,7 @@ class ScoreEstimator(Estimator, ABC):
         return self.density_.log_density(x)
 
     def gradient(self, X: Any) -> np.ndarray:
-        """The estimated score function ∇ log p at the rows of X (n, d), shape (n, d)."""
+        """Return the estimated score function ∇ log p at the rows of X (n, d), shape (n, d)."""
         x = self._check_points(X)
         return self.density_.gradient(x)
 

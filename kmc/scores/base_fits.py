@@ -16,7 +16,7 @@ _NARROWEST = 1e-12  # smallest eigenvalue of a correlation matrix that is not ro
 
 
 def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any:
-    """The base density for the parameter ``base`` of an estimator and these samples.
+    """Return the base density for the parameter ``base`` of an estimator, fitted to samples if it is a name.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def fit_student(x: np.ndarray, weights: np.ndarray | None = None) -> StudentT:
 
 
 def gaussian_of_moments(mean: np.ndarray, covariance: np.ndarray, n: int, advice: str = "use") -> Gaussian:
-    """The Gaussian with the moments of n samples, or a ValueError that says why there is none and what to do."""
+    """Return the Gaussian with the moments of n samples; raise a ValueError with advice if there is none."""
     sd = np.sqrt(np.diag(covariance))
     singular = not np.all(sd > 0)
     if not singular:
@@ -112,9 +112,10 @@ class _Fit(NamedTuple):
 
 
 def _best_dof(z, w):
-    """The best of ``DOFS`` for white points, from the largest on until two in turn are worse; None if none exists.
+    """Return the best fit to white points with degrees of freedom from ``DOFS``; None if none exists.
 
-    As a function of the degrees of freedom the likelihood has one maximum. Each fit starts at the last one.
+    They are tried from the largest on until two in turn are worse: as a function of the degrees of freedom the
+    likelihood has one maximum. Each fit starts at the last one.
     """
     best, last, worse = None, None, 0
     for dof in reversed(DOFS):
@@ -132,11 +133,12 @@ def _best_dof(z, w):
 
 
 def _student_em(z, w, dof, start=None, iterations=1000):
-    """The fit to white points from a location and scale, by default 0 and 1; None if the likelihood has no maximum.
+    """Fit a Student-t density to white points, from the location and scale of ``start``, by default 0 and 1.
 
-    The scale is divided by the sum of the weights u rather than by n (parameter expansion), which has the same fixed
-    point and converges several times faster. With few degrees of freedom and enough coincident points the
-    likelihood grows without bound as the scale shrinks on them.
+    None if the likelihood has no maximum, or if the iterations do not reach it. The scale is divided by the sum of the
+    weights u rather than by n (parameter expansion), which has the same fixed point and converges several times faster.
+    With few degrees of freedom and enough coincident points the likelihood grows without bound as the scale shrinks on
+    them.
     """
     d = z.shape[1]
     location, scale = (np.zeros(d), np.eye(d)) if start is None else (start.location, start.scale)

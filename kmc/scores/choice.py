@@ -73,7 +73,9 @@ def open_names(model: Any) -> set[str]:
 def settings(
     model: Any, samples: Samples, median: float, factors: tuple[float, ...], rng: np.random.Generator
 ) -> Iterator[Setting]:
-    """What is to be compared in full: for each combination of the given parameters the best of those that are "auto".
+    """Yield the settings to compare in full.
+
+    For each combination of the given parameters it is the best of those that are "auto".
 
     Parameters
     ----------
@@ -120,7 +122,10 @@ def _all(given, names, samples, median, factors):
 
 
 def _best(group, names, samples, median, rng):
-    """The setting with the best held-out objective, with some caution."""
+    """Return the setting with the best held-out objective, with some caution.
+
+    It has to be better than the fixed one by ``CAUTION`` standard errors of their difference.
+    """
     fixed = next((number for number, setting in enumerate(group) if setting.is_fixed(names, median)), 0)
     if any(setting.built.differentiability < 2 for setting in group):  # the estimator says so
         return group[fixed]
@@ -181,7 +186,7 @@ class _Points:
         return np.stack([2.0 * (np.einsum("nd,nd->n", z, v)[:, None] - v @ centers.T) for v in self.vectors])
 
     def forms(self, kernel: Kernel) -> _Forms:
-        """Of the sections of a kernel; see :class:`kmc.bases.section_forms.RadialForms` for the formulas."""
+        """Compute the forms of a kernel's sections; for formulas see :class:`kmc.bases.section_forms.RadialForms`."""
         if kernel.kind != "distance":
             basis = KernelSections(kernel, self.centers)
             dirichlet = [basis.sum_dirichlet(self.z[part], self.w[part]) for part in self.parts]
@@ -198,7 +203,7 @@ class _Points:
 
 
 class _Forms(NamedTuple):
-    """Of sections of a kernel."""
+    """Forms of the sections of a kernel."""
 
     gram: np.ndarray  # (m, m)
     dirichlet: np.ndarray  # (folds, m, m), Σ w <∇φ, ∇φᵀ> of each fold
@@ -206,7 +211,7 @@ class _Forms(NamedTuple):
 
 
 def _objectives(points: _Points, kernel: Kernel, bases: _Bases, regularizations: np.ndarray) -> np.ndarray:
-    """The held-out objective of each fold (bases, folds), at each base's best regularization."""
+    """Return the held-out objective of each fold (bases, folds), at each base's best regularization."""
     gram, dirichlet, fields = points.forms(kernel)
     whiten, weights = eigen_whitening(gram), points.weights
     rest = (weights.sum() - weights)[:, None]
@@ -231,7 +236,7 @@ def _objectives(points: _Points, kernel: Kernel, bases: _Bases, regularizations:
 
 
 def shrunk(density: Any, x: np.ndarray, weights: np.ndarray) -> Any:
-    """A Gaussian or Student-t density that was fitted to x (n, d) with shrunk covariance; others unchanged.
+    """Shrink the covariance of a Gaussian or Student-t density fitted to x (n, d); return others unchanged.
 
     Examples
     --------
@@ -256,7 +261,7 @@ def shrunk(density: Any, x: np.ndarray, weights: np.ndarray) -> Any:
 
 
 def _shrunk(matrix, r, w):
-    """The second moment (d, d) of rows r (n, d) with weights w that sum to one, shrunk."""
+    """Shrink a matrix (d, d), the second moment of rows r (n, d) with weights w that sum to one."""
     variances = np.diag(matrix)
     z = r / np.sqrt(variances)
     effective = np.sum(w**2)  # 1 / n for equal weights

@@ -295,7 +295,7 @@ class UserDensity:
 
 
 def jit_parameters(base: Any, dim: int = 0) -> BaseJitState | None:
-    """A base density as numbers for jitted loops; None for one that is not flat, Gaussian or Student-t.
+    """Return a base density as numbers for jitted loops; None unless it is flat, Gaussian or Student-t.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ jitted.register(BaseJitState, _base_workspace, _base_value_and_gradient)
 
 
 def student_constant(dof: float, d: int) -> float:
-    """The logarithm of what makes a Student-t density with unit scale integrate to one."""
+    """Return the logarithm of the factor with which a Student-t density of unit scale integrates to one."""
     return lgamma(0.5 * (dof + d)) - lgamma(0.5 * dof) - 0.5 * d * log(dof * pi)
 
 

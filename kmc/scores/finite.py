@@ -68,7 +68,7 @@ class FiniteKEF(BasisEstimator):
         self.random_state = random_state
 
     def hessian(self, X: Any) -> np.ndarray:
-        """The second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
+        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
         return hessian_of(self, X)
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:

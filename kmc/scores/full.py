@@ -134,7 +134,10 @@ class FullKEF(KernelScoreEstimator):
         self.random_state = random_state
 
     def hessian(self, X: Any) -> np.ndarray:
-        """The second derivatives of the log-density at the rows of X (n, d), shape (n, d, d); for radial kernels."""
+        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d).
+
+        Only for radial kernels; TypeError otherwise.
+        """
         return hessian_of(self, X)
 
     def _fit(self, samples: Samples) -> None:
@@ -195,7 +198,7 @@ def choose(model: Any, samples: Samples) -> Choice:
 
 
 def held_out_objective(density: FittedDensity, samples: Samples) -> float:
-    """The mean objective of a density on samples, including the value terms, as in :class:`kmc.scores.sums.Sums`."""
+    """Return the mean objective of a density on samples, value terms included, see :class:`kmc.scores.sums.Sums`."""
     share = samples.weights / samples.weights.sum()
     gradient = density.gradient(samples.x)
     total = share @ (density.laplacian(samples.x) + 0.5 * np.einsum("nd,nd->n", gradient, gradient))
@@ -214,7 +217,7 @@ def _unfinished(solved, tolerance, choice):
 
 
 def _counted(samples):
-    """The samples of positive weight."""
+    """Return the samples of positive weight."""
     return samples if np.all(samples.weights > 0) else samples.take(samples.weights > 0)
 
 
@@ -234,7 +237,7 @@ def _subset(samples, rng):
 
 
 def _best(model, samples, settings, search, rng) -> ScoreSetting:
-    """The setting with the best regularization, which is kept in ``search``."""
+    """Return the setting with the best held-out objective; ``search`` keeps its regularization."""
     folds = folds_of(len(samples.x), model.cv, rng)
     for setting in settings:
         search.add(setting.candidate, _held_out(model, samples, setting, folds, search.regularizations), setting)

@@ -51,7 +51,7 @@ class GradientGram:
         self._mapped = np.ascontiguousarray(mapped)
 
     def __call__(self, vector: np.ndarray) -> np.ndarray:
-        """The matrix times a vector, both of ``shape``."""
+        """Return the matrix times a vector, both of ``shape``."""
         d = self.points.shape[1]
         if self._program is None:
             return self._expanded(vector)
@@ -75,7 +75,7 @@ class GradientGram:
         return tiled_product(self._program, self._mapped, vector, np.ascontiguousarray(laplacians))
 
     def dense(self) -> np.ndarray:
-        """The matrix, (n d, n d) or (n (d + 1), n (d + 1)), sample by sample."""
+        """Return the matrix, (n d, n d) or (n (d + 1), n (d + 1)), sample by sample."""
         n, width = self.shape
         out = np.empty((n, width, n, width))
         step = max(_PARTIALS // (n * width * width), 1)
@@ -99,7 +99,7 @@ class GradientGram:
         return out
 
     def _expanded(self, vector, laplacians=None):
-        """The product by evaluating the expansion at its own centers: for any kernel, at half the speed."""
+        """Compute the product by evaluating the expansion at its own centers: for any kernel, at half the speed."""
         d = self.points.shape[1]
         sections = vector[:, d] if vector.shape[1] > d else None
         gradients = vector[:, :d] if np.any(vector[:, :d]) else None
@@ -110,9 +110,10 @@ class GradientGram:
 
 @njit(error_model="numpy")
 def tiled_product(program, x, vector, laplacians):
-    r"""The Gram matrix of a radial kernel at x (n, d) times a vector (n, d) or (n, d + 1), of the same shape.
+    r"""Multiply the Gram matrix of a radial kernel at x (n, d) by a vector (n, d) or (n, d + 1).
 
-    With r = x_a - x_b, s = |r|², v the gradient part and c the section part of the vector,
+    The product has the shape of the vector. With r = x_a - x_b, s = |r|², v the gradient part and c the section part of
+    the vector,
 
     .. math::
         out_a &= \sum_b -2 q' v_b + \bigl[-4 q'' \langle r, v_b \rangle + 2 q' c_b\bigr] r, \\
@@ -188,7 +189,7 @@ def _augmented(x, v):
 
 @njit(error_model="numpy")
 def _without_sections(program, stack, s, t, u):
-    """q' over s, and q'' times t and u in place."""
+    """Write q' over s, and multiply t and u by q'' in place."""
     for a in range(s.shape[0]):
         row, straight, mirrored = s[a], t[a], u[a]
         for b in range(row.size):
@@ -203,7 +204,11 @@ def _without_sections(program, stack, s, t, u):
 
 @njit(error_model="numpy")
 def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mirror):
-    """The same, minus ½ q' c; and the values of the sections and gradients of a tile at its points."""
+    """Write q' over s and q'' t - ½ q' c over t, the same over u, and add values to ``rows`` and ``columns``.
+
+    The coefficients c are those of the columns for t, and of the rows for u. The values are those of the tile's
+    sections and gradients at its points; at the columns they are added if ``mirror``.
+    """
     for a in range(s.shape[0]):
         row, straight, mirrored = s[a], t[a], u[a]
         for b in range(row.size):
@@ -222,7 +227,10 @@ def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mi
 
 @njit(error_model="numpy")
 def _with_laplacians(program, stack, s, t, u, d, l_rows, l_columns, rows, columns, mirror):
-    """The same with Laplacians of the kernel instead of its sections."""
+    """Do the same as :func:`_with_sections`, with Laplacians of the kernel instead of its sections.
+
+    Then (2 q''' s + (d + 2) q'') l takes the place of ½ q' c.
+    """
     for a in range(s.shape[0]):
         row, straight, mirrored = s[a], t[a], u[a]
         for b in range(row.size):

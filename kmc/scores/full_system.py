@@ -76,7 +76,7 @@ class FullSystem:
         return self._target.size
 
     def solver(self, name: str) -> str:
-        """The solver "dense" or "cg"; "auto" depends on the size."""
+        """Return the name of the solver, "dense" or "cg"; "auto" depends on the size."""
         if name != "auto":
             return name
         return "dense" if self.size <= DENSE else "cg"
@@ -224,7 +224,7 @@ class EvaluationOperator:
         return matrix
 
     def _constant(self):
-        """The unit vector of values that a constant function would have."""
+        """Return the unit vector along the weighted values of a constant function, with gradients of zero."""
         out = np.zeros(self.shape)
         out[:, -1] = self._root / np.linalg.norm(self._root)
         return out.reshape(-1)
@@ -263,7 +263,7 @@ class Preconditioner:
         self._noise = 1e-6 * self._values[-1]  # error of Λ, where whitening amplifies the rounding of BᵀB
 
     def at(self, shift: float) -> Callable[[np.ndarray], np.ndarray]:
-        """The approximate inverse of E E* + shift I, positive definite."""
+        """Return the approximate inverse of E E* + shift I, positive definite, as a function of a residual."""
         floor = max(shift, self._noise)  # Λ + floor exceeds Λ and its error: the difference below stays positive
         kept = self._values > 0.1 * floor
         whitening, inverse = self._whitening[:, kept], 1.0 / (self._values[kept] + floor)

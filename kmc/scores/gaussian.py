@@ -65,11 +65,11 @@ class GaussianScore(ScoreEstimator):
         self._set(self._seen + _moments(block.x, block.weights))
 
     def hessian(self, X: Any) -> np.ndarray:
-        """The second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
+        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
         return hessian_of(self, X)
 
     def jit_state(self) -> BaseJitState | None:
-        """The fitted log-density for jitted loops, see :mod:`kmc.jitted`."""
+        """Return the fitted log-density for jitted loops, see :mod:`kmc.jitted`."""
         self._check_fitted()
         return jit_parameters(self.density_)
 

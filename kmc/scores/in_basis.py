@@ -32,7 +32,11 @@ class BasisEstimator(KernelScoreEstimator):
         self._stream.add(self, block)
 
     def jit_state(self) -> Any:
-        """The estimated log-density for jitted loops, see :mod:`kmc.jitted`; None if it has no such form."""
+        """Return the estimated log-density for jitted loops, see :mod:`kmc.jitted`.
+
+        It is None unless the base density is flat, Gaussian or Student-t, and the kernel composed of built-in radial
+        ones: without it, samplers call the estimator's methods.
+        """
         self._check_fitted()
         return self.density_.jit_state()
 

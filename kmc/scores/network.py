@@ -69,13 +69,13 @@ class Denoiser:
         return (r + self.network.bias - z) * (self.scale / self.noise**2)
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """The divergence of the field, (Σ_j (1 - tanh²) <decoder_j, encoder_j> - d) / σ², shape (n,)."""
+        """Return the divergence of the field, (Σ_j (1 - tanh²) <decoder_j, encoder_j> - d) / σ², shape (n,)."""
         slopes = 1.0 - self.network.code(self._standard(x)) ** 2
         along = np.einsum("hd,dh->h", self.network.encoder, self.network.decoder)
         return (slopes @ along - x.shape[1]) / self.noise**2
 
     def state(self) -> DenoiserState:
-        """The field for jitted loops."""
+        """Return the field for jitted loops."""
         network = Network(*(np.ascontiguousarray(array) for array in self.network))
         return DenoiserState(*network, self.center, self.scale, self.noise, self.tied)
 
@@ -94,13 +94,13 @@ def initial(dim: int, n_hidden: int, tied: bool, rng: np.random.Generator) -> Ne
 
 
 def flatten(network: Network, tied: bool) -> np.ndarray:
-    """The parameters as one vector; the decoder is left out if it is tied."""
+    """Return the parameters of a network as one vector, without the decoder if it is tied."""
     arrays = (network.encoder, network.code_bias, network.bias) if tied else network
     return np.concatenate([array.ravel() for array in arrays])
 
 
 def unflatten(parameters: np.ndarray, dim: int, tied: bool) -> Network:
-    """The network of a vector of parameters, as views of it."""
+    """Return the network of a vector of parameters; its arrays are views of the vector."""
     n_hidden = (len(parameters) - dim) // (dim + 1 if tied else 2 * dim + 1)
     encoder, rest = parameters[: n_hidden * dim].reshape(n_hidden, dim), parameters[n_hidden * dim :]
     decoder = encoder.T if tied else rest[n_hidden:-dim].reshape(dim, n_hidden)

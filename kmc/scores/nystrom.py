@@ -119,7 +119,10 @@ class NystromKEF(BasisEstimator):
         self.random_state = random_state
 
     def hessian(self, X: Any) -> np.ndarray:
-        """The second derivatives of the log-density at the rows of X (n, d), shape (n, d, d); for radial kernels."""
+        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d).
+
+        Only for radial kernels; TypeError otherwise.
+        """
         return hessian_of(self, X)
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:

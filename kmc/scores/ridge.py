@@ -51,7 +51,7 @@ class RidgeModel(Protocol):
         """Draw what all candidates share: landmarks, components, the seed of the frequencies."""
 
     def _basis(self, kernel: Any) -> Basis:
-        """The basis with this kernel, in centered coordinates."""
+        """Return the basis with this kernel, in centered coordinates."""
 
     def _penalties(self, basis: Basis) -> dict[str, np.ndarray]:
         """Penalty matrices (p, p) by name; several are compared."""
@@ -113,7 +113,7 @@ def candidate_settings(model: Any, samples: Samples, median: float, rng: np.rand
 
 
 def candidate_regularizations(regularization: Any, median: float) -> np.ndarray:
-    """The λ of each candidate, in the given order."""
+    """Return the λ of each candidate, in the given order."""
     return numbers_or("regularization", regularization, np.array(REGULARIZATIONS) / median**2)
 
 

@@ -26,12 +26,12 @@ class Samples(NamedTuple):
         return self.x - self.center
 
     def take(self, rows: np.ndarray) -> Samples:
-        """Some of the samples."""
+        """Return some of the samples."""
         values = None if self.values is None else self.values[rows]
         return self._replace(x=self.x[rows], weights=self.weights[rows], values=values)
 
     def joined(self, *others: Samples) -> Samples:
-        """These samples and others, with their common mean as the center."""
+        """Join these samples and others, with their common weighted mean as the center."""
         blocks = (self, *others)
         x, w = np.concatenate([block.x for block in blocks]), np.concatenate([block.weights for block in blocks])
         known = [block.values for block in blocks if block.values is not None]
@@ -47,7 +47,7 @@ class Quadratic(NamedTuple):
     constant: float
 
     def __call__(self, coefficients: np.ndarray) -> float:
-        """The objective at coefficients (p,)."""
+        """Return the objective at coefficients (p,)."""
         return float(coefficients @ (0.5 * (self.matrix @ coefficients) + self.linear) + self.constant)
 
 
@@ -75,7 +75,7 @@ class Sums:
         return Sums(self.forms - other.forms, self.base - other.base, self.value_weight)
 
     def objective(self) -> Quadratic:
-        """The mean objective over the samples, including the density's base and the value terms."""
+        """Return the mean objective over the samples, including the density's base and the value terms."""
         forms, weight = self.forms, self.forms.weight
         matrix, linear, constant = forms.get("dirichlet") / weight, forms.get("linear") / weight, self.base / weight
         if forms.values is None:

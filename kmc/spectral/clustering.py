@@ -16,8 +16,7 @@ from kmc.bases import general
 from kmc.checks import Seed, as_generator, check_count
 from kmc.errors import KmcWarning
 from kmc.forms.stream import length
-from kmc.spectral.embedding import KernelEmbedding, check_repeatable
-from kmc.spectral.kernel_embeddings import KernelJL, KernelPCA, NystromEmbedding
+from kmc.spectral.kernel_embeddings import KernelEmbedding, KernelJL, KernelPCA, NystromEmbedding, check_repeatable
 
 EMBEDDINGS: dict[str, type[KernelEmbedding]] = {
     "nystrom": NystromEmbedding,
@@ -51,7 +50,10 @@ class KernelClusters:
     embedding: Any
 
     def predict(self, X: Any) -> np.ndarray:
-        """Number of the nearest center of each row of X, shape (n,); X as for the embedding's ``transform``."""
+        """Return the number of the center nearest to each row of X, shape (n,).
+
+        X is as for the embedding's ``transform``.
+        """
         return nearest(np.asarray(self.embedding.transform(X)), self.centers)[0]
 
 
@@ -119,11 +121,11 @@ class Partition(NamedTuple):
 
 
 def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init: int = 10) -> Partition:
-    """The partition with the smallest inertia of several runs of Lloyd's algorithm.
+    """Return the partition with the smallest inertia of several runs of Lloyd's algorithm.
 
     Every run starts from centers drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and ends when no label
-    changes or the inertia decreases by less than 1e-6 of itself. A cluster that loses all its points gets the point
-    farthest from its center.
+    changes, when the inertia decreases by less than 1e-6 of itself, or after 300 iterations. A cluster that loses all
+    its points gets the point farthest from its center.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init
 
 
 def nearest(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number of the nearest center of each point (n,), and the squared distance to it (n,)."""
+    """Return the number of the center nearest to each point (n,), and the squared distance to it (n,)."""
     norms = np.einsum("ij,ij->i", centers, centers)
     labels, distances = np.empty(len(points), int), np.empty(len(points))
     for rows in general.slices(len(points), len(centers)):
@@ -171,7 +173,7 @@ def nearest(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _fitted(embedding, X, n_clusters, rng):
-    """An embedding fitted to X; X is not read if it is fitted already."""
+    """Return an embedding fitted to X; an object that is fitted already is returned, and X is not read."""
     expected = f"expected {', '.join(map(repr, EMBEDDINGS))}, or an object with fit and transform"
     if isinstance(embedding, str):
         if embedding not in EMBEDDINGS:
@@ -224,8 +226,10 @@ def _means(points, labels, distances, count):
 
 
 def _seeds(points, count, rng):
-    """Greedy k-means++: each further center is the best of a few points, drawn with probability proportional to the
-    squared distance from the centers so far.
+    """Draw starting centers by greedy k-means++.
+
+    Each further center is the best of a few points, drawn with probability proportional to the squared distance from
+    the centers so far.
     """
     norms = np.einsum("ij,ij->i", points, points)
     chosen = [int(rng.integers(len(points)))]

@@ -36,7 +36,10 @@ class Segments:
         return self._koopman(sum(self.parts[1:], self.parts[0]), count)
 
     def without(self, count: int) -> np.ndarray:
-        """The same by all parts but one, for each that can be left out, (m, count + 1, count + 1)."""
+        """Return the K of :meth:`koopman` by all parts but one, (m, count + 1, count + 1).
+
+        There is one for each part that can be left out.
+        """
         whole = sum(self.parts[1:], self.parts[0])
         left_out = [part for part in self.parts if 0 < part.weight < whole.weight]
         found = [self._koopman(whole - part, count) for part in left_out]
@@ -55,7 +58,7 @@ class Segments:
 
 
 def jackknife(function: Callable[[np.ndarray], np.ndarray], values: np.ndarray) -> np.ndarray:
-    """Standard errors of a function, from its values for all parts but one; NaN for fewer than two."""
+    """Return the standard errors of a function of the values for all parts but one; NaN for fewer than two."""
     found = np.array([function(value) for value in values])
     n = len(found)
     if n < 2:
@@ -100,7 +103,7 @@ class CoarseModel:
         return _committor(self.transition_matrix, source, target)
 
     def committor_errors(self, source: int, target: int) -> np.ndarray:
-        """Standard errors of :meth:`committor`, as of the attributes, shape (s,)."""
+        """Return the standard errors of :meth:`committor`, by the same jackknife as the attributes, shape (s,)."""
         self._check(source, target)
         return jackknife(lambda chain: _committor(chain, source, target), self.replicates)
 
@@ -114,7 +117,7 @@ class CoarseModel:
 
 
 def coarse_model(segments: Segments, membership: np.ndarray, lagtime: int) -> CoarseModel:
-    """The chain of sets with memberships ψ B, B = ``membership`` (s, s)."""
+    """Build the Markov chain of the sets with memberships ψ B, where B is ``membership`` (s, s)."""
     size = len(membership)
     whole, without = segments.koopman(size - 1), segments.without(size - 1)
 

@@ -110,13 +110,13 @@ class DiffusionMap(EigenfunctionMap):
 
     At most one function for ten samples is used, those with the largest eigenvalues of the kernel matrix (but at least
     as many as there are components). A mode is accepted if the relative standard error of its eigenvalue is at most
-    .2 + 2 / √n, if the eigenvalue agrees within a factor of 1.5 with the Rayleigh quotient on held-out samples and with
-    the one in half of the functions, and if it lives on twenty samples or more, (Σ f²)² / Σ f⁴ (fewer of a small
+    0.2 + 2 / √n, if the eigenvalue agrees within a factor of 1.5 with the Rayleigh quotient on held-out samples and
+    with the one in half of the functions, and if it lives on twenty samples or more, (Σ f²)² / Σ f⁴ (fewer of a small
     sample, or with a score). Samples at landmarks are never held out: kernel sections have no gradient at their own
     center. If fewer than ``n_components`` modes are accepted, fewer are returned, with a :class:`kmc.KmcWarning`. If
     there is none, or if another setting shows a much slower one, a warning says that the samples hardly support any.
 
-    A warning names the eigenvalues that are known badly: those with a relative standard error above .33, which may be
+    A warning names the eigenvalues that are known badly: those with a relative standard error above 0.33, which may be
     off by a factor of 1.5 or more. Most are those of narrow wells with few samples between them.
 
     What samples cannot show: regions without samples (samples that are all in one of two wells have the spectrum of
@@ -178,6 +178,7 @@ class DiffusionMap(EigenfunctionMap):
 
         Raises
         ------
+        ValueError, TypeError
             Points are not finite, too few or all equal; weights are negative or all zero; or a parameter is out of its
             range.
 
@@ -254,7 +255,7 @@ class DiffusionMap(EigenfunctionMap):
         return gradients - np.einsum("nkd,ndc,nec->nke", gradients, normals, normals, optimize=True)
 
     def _space(self, sample: Sample, bandwidth: float, score: Any, rng: np.random.Generator) -> TrialSpace:
-        """The trial functions of one candidate."""
+        """Build the trial functions of one candidate."""
         kernel, points = kernel_of(self.kernel, bandwidth), sample.counted()
         distinct, least = len(np.unique(points, axis=0)), self.n_components + 2
         if self.basis == "fourier":
@@ -286,10 +287,11 @@ class DiffusionMap(EigenfunctionMap):
         return gradient
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The criterion for scikit-learn's model selection: sum over modes of variance / mean squared gradient on X.
+        """Return the criterion for scikit-learn's model selection.
 
-        Larger is better; it is the held-out criterion for bandwidth and regularization. (A score function, the
-        gradient of a log-density, is the parameter ``score_function``.)
+        It is the sum over modes of variance / mean squared gradient on X. Larger is better; it is the held-out
+        criterion for bandwidth and regularization. (A score function, the gradient of a log-density, is the parameter
+        ``score_function``.)
         """
         modes, gradients = self._modes_at(X), self.gradient(X)
         return float(np.sum(modes.var(axis=0) / np.mean(np.sum(gradients**2, axis=2), axis=0)))

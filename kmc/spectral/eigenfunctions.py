@@ -27,7 +27,7 @@ class EigenfunctionMap(Estimator):
         return self._modes_at(X)
 
     def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> np.ndarray:
-        """:meth:`fit`, then :meth:`transform` of the same X; an iterator of blocks cannot be read again."""
+        """Fit, and return :meth:`transform` of the same X; an iterator of blocks cannot be read again."""
         return self.fit(X, y, weights).transform(X)  # type: ignore[attr-defined]
 
     def gradient(self, X: Any) -> np.ndarray:

@@ -69,7 +69,7 @@ class FoldSums(NamedTuple):
 
 
 def regularizations(regularization: Any) -> list[float]:
-    """The values ε of the parameter."""
+    """Return the values ε of the parameter ``regularization``."""
     return numbers_or("regularization", regularization, np.array(REGULARIZATIONS)).tolist()
 
 
@@ -97,7 +97,10 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> FoldSums:
 
 
 def _folds(space: TrialSpace, source: Source, unit: float) -> tuple[Any, Any]:
-    """Samples, and the fold of each; those at landmarks are in a fold of their own, unless they are the majority."""
+    """Return the samples, and the fold of each.
+
+    Samples at landmarks are in a fold of their own, unless they are the majority.
+    """
     centers = getattr(space.basis, "centers", None)
     if centers is None or not isinstance(source.x, np.ndarray):
         return folds(source, N_FOLDS)
@@ -196,7 +199,10 @@ class GeneratorSearch:
         return {name: np.array([getattr(row, name) for row in self._rows]) for name in Row._fields}
 
     def _candidates_in(self, space: TrialSpace, bandwidth: float, source: Source) -> list[Candidate]:
-        """The best regularization, and with a score the modes by the generator in the same subspace."""
+        """Return the candidate with the best regularization.
+
+        With a score, also return the candidate whose modes are those of the generator in the same subspace.
+        """
         sums = fold_sums(space, source, self._unit)
         values = (space.basis.values(self._points) - sums.mean) @ space.matrix
         evidence = Evidence(sums.whole, sums.parts, values, self._weights)
@@ -223,5 +229,5 @@ def _is_better(one: Candidate, other: Candidate) -> bool:
 
 
 def _first(candidate: Candidate, errors: float) -> float:
-    """The first eigenvalue plus so many standard errors."""
+    """Return the first eigenvalue plus this number of standard errors."""
     return float(candidate.judged.eigenvalues[0] + errors * candidate.judged.std_errors[0])

@@ -77,7 +77,7 @@ class GraphLaplacian(EigenfunctionMap):
     n_components : int
     bandwidth : float or "auto"
         h, in the units of X, the same everywhere. "auto": local bandwidths, such that the last neighbor of nearly all
-        points is three of them away; with a ``basis``, their median everywhere.
+        points is at least three of them away; with a ``basis``, their median everywhere.
     n_neighbors : int, "auto" or None
         Number of neighbors of each point, including itself; "auto": a twelfth of the points, but from 64 to 256. None
         joins all, in O(n²) time.
@@ -207,7 +207,7 @@ class GraphLaplacian(EigenfunctionMap):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:  # type: ignore[override]
-        """:meth:`fit`, and return the embedding."""
+        """Fit, and return the embedding of the same points."""
         return self.fit(X).embedding_
 
     def gradient(self, X: Any) -> np.ndarray:
@@ -284,7 +284,10 @@ class GraphLaplacian(EigenfunctionMap):
         self.eigenvalues_, self.embedding_ = values[: self.n_components], phi @ coefficients - self.means_
 
     def _eigenfunctions(self, x):
-        """Combinations of the basis; without one Σ_j P(x, x_j) f(x_j) / (1 - λ h²/2), or values of the fit."""
+        """Return combinations of the basis.
+
+        Without a basis they are Σ_j P(x, x_j) f(x_j) / (1 - λ h²/2), or the values of the fit at its own points.
+        """
         if self.basis is not None:
             return super()._eigenfunctions(x)
         s, indices = self._graph.nearest(x)
@@ -319,7 +322,7 @@ def _warn_of_parts(similar):
 
 
 def _scaled(weights, factors):
-    """Diag(factors) W diag(factors)."""
+    """Return diag(factors) W diag(factors)."""
     if not sparse.issparse(weights):
         return factors[:, None] * weights * factors
     diagonal = sparse.dia_array((factors[None], [0]), shape=weights.shape)
@@ -327,7 +330,7 @@ def _scaled(weights, factors):
 
 
 def _least(matrix, diagonal, count, dimension):
-    """The smallest eigenvalues of diag(diagonal) - matrix, ascending, and their vectors.
+    """Return the smallest eigenvalues of diag(diagonal) - matrix, ascending, and their vectors.
 
     Raises
     ------

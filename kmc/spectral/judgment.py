@@ -62,7 +62,7 @@ class Judged(NamedTuple):
     residual: float  # sum over the requested modes of the bounds, at most one each; NaN without a score
 
     def first(self, k: int) -> Judged:
-        """The k slowest modes as the accepted ones."""
+        """Return the k slowest modes as the accepted ones."""
         return self._replace(
             modes=self.modes.first(k),
             eigenvalues=self.eigenvalues[:k],
@@ -76,7 +76,7 @@ class Judged(NamedTuple):
         return not np.any(self.bounds[: self.accepted] > MOST_BOUND)
 
     def better_than(self, other: Judged, tie: float = TIE) -> bool:
-        """By the sum of 1/λ, or by the residuals where the sums are nearly equal."""
+        """Compare by the sum of 1/λ, or by the residuals where the sums are nearly equal."""
         close = abs(self.criterion - other.criterion) <= tie * max(self.criterion, other.criterion)
         if close and self.residual != other.residual and not np.isnan(self.residual):
             return self.residual < other.residual
@@ -152,7 +152,7 @@ def _leading(good: np.ndarray) -> int:
 
 
 def _fit(pencil: Pencil, regularization: float, count: int, pointwise: bool) -> GeneratorModes:
-    """The slowest modes; fewer if there are fewer functions."""
+    """Fit the ``count`` slowest modes; fewer if there are fewer functions."""
     if not pointwise:
         return ritz(pencil, subspace(pencil, regularization, count))
     try:

@@ -91,7 +91,10 @@ class Neighbors:
             ) from error
 
     def rows(self, h: np.ndarray) -> Iterator[tuple[slice, Any]]:
-        """The symmetric weights for bandwidths (n,), in blocks of rows (b, n): sparse, or dense if all are joined."""
+        """Yield blocks (b, n) of the symmetric weights for bandwidths (n,), each with its rows.
+
+        They are sparse, or dense if all points are joined.
+        """
         if self.distances is not None:
             yield slice(0, len(self.points)), self.matrix(h)
             return
@@ -100,9 +103,9 @@ class Neighbors:
             yield rows, gaussian(self._squares(self.points[rows]), h[rows, None] * h)
 
     def matrix(self, h: np.ndarray, loop: float = 1.0) -> Any:
-        """The symmetric weights (n, n) for bandwidths (n,): sparse, or dense if all points are joined.
+        """Return the symmetric weights (n, n) for bandwidths (n,).
 
-        ``loop`` is the weight of a point with itself.
+        They are sparse, or dense if all points are joined. ``loop`` is the weight of a point with itself.
         """
         if self.distances is None:
             weights = gaussian(self._squares(self.points), h[:, None] * h)
@@ -117,7 +120,7 @@ class Neighbors:
 
 
 def check_distances(x: np.ndarray) -> None:
-    """ValueError unless x (n, n) are distances between n points."""
+    """Raise ValueError unless x (n, n) are distances between n points."""
     square = x.shape[0] == x.shape[1]
     if not square or np.any(x < 0) or np.any(np.diag(x) != 0) or not np.allclose(x, x.T, rtol=1e-9, atol=0.0):
         raise ValueError(
@@ -135,7 +138,10 @@ def _is_precomputed(metric: Any) -> bool:
 
 
 def automatic_count(n: int) -> int:
-    """Number of neighbors for n points: more points allow narrower bandwidths, but not at fewer neighbors."""
+    """Return the number of neighbors for n points.
+
+    More points allow narrower bandwidths, but not fewer neighbors.
+    """
     return min(n, max(n // 12, 64), 256)
 
 

@@ -41,7 +41,7 @@ class DirichletForm:
     annihilates_constants = True
 
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """In one fused pass if both bases are the same one and it supports that."""
+        """Sum in one fused pass if both bases are the same one and it supports that."""
         if left is right:
             return left.sum_dirichlet(x, weights)
         total = np.zeros((left.size, right.size))
@@ -162,7 +162,7 @@ class TangentProp:
         return total / vectors.shape[1]
 
     def vectors(self, x: np.ndarray) -> np.ndarray:
-        """The tangents (n, k, d) at the rows of x (n, d)."""
+        """Return the tangents (n, k, d) at the rows of x (n, d)."""
         vectors = np.asarray(self.tangents(x) if callable(self.tangents) else self.tangents, dtype=float)
         if not callable(self.tangents):
             vectors = np.broadcast_to(vectors, (len(x), *vectors.shape))
@@ -239,7 +239,7 @@ class Bilinear:
             raise TypeError(f"function={self.function!r}: expected a callable of (left, right, x, weights)")
 
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The function's result, checked."""
+        """Return the function's result, checked to be finite numbers of shape (p, q)."""
         return _answer("function", self.function(left, right, x, weights), (left.size, right.size))
 
 
@@ -249,7 +249,7 @@ def _derivative(basis: Basis, x: np.ndarray, index: Index) -> np.ndarray:
 
 
 def _answer(name: str, value: Any, shape: Sequence[int]) -> np.ndarray:
-    """The result of a user's callable, checked to be finite numbers of that shape."""
+    """Return the result of a user's callable, checked to be finite numbers of that shape."""
     out = np.asarray(value, dtype=float)
     if out.shape != tuple(shape):
         raise ValueError(f"{name} gave shape {out.shape}: expected {tuple(shape)}")

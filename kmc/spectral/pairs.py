@@ -23,7 +23,9 @@ class PairedTrajectories(NamedTuple):
 
 
 def paired(first: Any, second: Any, weights: Any = None) -> PairedTrajectories:
-    """The same pairs, and no others, from arrays (n, d) of their first and second states and weights (n,).
+    """Return trajectories with these pairs, and no others.
+
+    The first and the second states are arrays (n, d), the weights (n,).
 
     Examples
     --------
@@ -49,7 +51,7 @@ def paired(first: Any, second: Any, weights: Any = None) -> PairedTrajectories:
 
 
 def refuse_two(X: Any) -> None:
-    """ValueError for a tuple of two arrays of the same shape: other libraries read it as pairs."""
+    """Raise ValueError for a tuple of two arrays of the same shape: other libraries read it as pairs."""
     if isinstance(X, tuple) and len(X) == 2 and np.ndim(X[0]) == 2 and np.shape(X[0]) == np.shape(X[1]):
         raise ValueError(
             "X is a tuple of two arrays of the same shape, which can mean two things: for pairs of states a lagtime "
@@ -77,9 +79,10 @@ double well (400 trajectories from one side) came out at .6 of the truth."""
 
 
 def drift(basis: Basis, modes: TransitionModes, starts: np.ndarray, ends: np.ndarray) -> float:
-    """The largest mean change of a mode from starts (m, d) of trajectories to their ends, in standard errors.
+    """Return the largest mean change of a mode from the starts (m, d) of trajectories to their ends.
 
-    Of order one in equilibrium, whatever the length of the trajectories. Zero if there are too few.
+    It is in standard errors: of order one in equilibrium, whatever the length of the trajectories. It is zero if there
+    are too few.
     """
     if len(starts) < LEAST_TRAJECTORIES:
         return 0.0
@@ -106,5 +109,5 @@ class StationaryDensity:
         self._offset = 1.0 - modes.left_mean @ coefficients
 
     def __call__(self, x: Any) -> np.ndarray:
-        """(n,) at the rows of x (n, d)."""
+        """Return the density at the rows of x (n, d), shape (n,)."""
         return np.maximum(self._offset + self._basis.values(np.asarray(x, dtype=float)) @ self._coefficients, 0.0)

@@ -106,12 +106,12 @@ def kurtosis(values: np.ndarray) -> float:
 
 
 def _equal(weights: np.ndarray) -> np.ndarray:
-    """As many samples, of equal weight."""
+    """Return the numbers of as many samples of equal weight, evenly spaced in the cumulative weights."""
     return np.searchsorted(np.cumsum(weights) / weights.sum(), (np.arange(len(weights)) + 0.5) / len(weights))
 
 
 def _direction(x: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Unit vector along the covariance of the samples with a mode."""
+    """Return the unit vector along the covariance of the samples with a mode."""
     covariance = (x - x.mean(axis=0)).T @ (f - f.mean())
     return covariance / max(np.linalg.norm(covariance), 1e-300)
 
@@ -148,7 +148,7 @@ class Reach(NamedTuple):
 
     @classmethod
     def of(cls, centers: np.ndarray, x: np.ndarray) -> Self:
-        """For samples (n, d) of the fit; not less than their median distance."""
+        """Find the distance by samples (n, d) of the fit; it is at least their median distance."""
         some = x[:: -(-len(x) // MOST)]
         largest = float(cKDTree(centers).query(some)[0].max())
         return cls(centers, max(FACTOR * largest, median_distance(some)))

@@ -205,7 +205,7 @@ class TransitionOperator(TransitionFunctions):
         return self
 
     def _in_equilibrium(self, selected: Selected, source: Source, lagtime: int, ends: Any) -> Selected:
-        """The same, or where trajectories start off equilibrium the modes with weights that make up for it.
+        """Return the selection, with reweighted samples if the trajectories start off equilibrium.
 
         ``ends`` are the first and the last states of all trajectories, if they are not those of ``source``.
         """
@@ -242,7 +242,7 @@ class TransitionOperator(TransitionFunctions):
         return selected._replace(candidate=candidate, modes=modes)
 
     def _pairs_or_trajectories(self, X: Any, y: Any, weights: Any) -> tuple[Source, int, Any]:
-        """The data as trajectories, the number of rows between the states of a pair, and these states if given."""
+        """Return the data as trajectories, the lagtime in their rows, and the states of the pairs if given."""
         refuse_two(X)
         if y is None or np.asarray(y).ndim < 2:
             return open_source(self, X, weights), self.lagtime, None
@@ -295,7 +295,7 @@ class TransitionOperator(TransitionFunctions):
         self.spectral_gap_ = float(1.0 - (leading if self.reversible else np.abs(leading)))
 
     def _errors(self, segments: Segments, k: int) -> np.ndarray:
-        """Standard errors of the time scales, by jackknife."""
+        """Return the standard errors of the time scales, by jackknife."""
         count = len(segments.parts[0].first_sum)
         return jackknife(lambda koopman: timescales(_slowest(koopman, k), self.lagtime), segments.without(count))
 
@@ -309,11 +309,11 @@ class TransitionCandidate(NamedTuple):
 
     @property
     def folds(self) -> list[Lagged]:
-        """The segments in turn."""
+        """The moments of each fold; the segments go to the folds in turn."""
         return [sum(part[1:], part[0]) for k in range(N_FOLDS) if (part := self.segments[k::N_FOLDS])]
 
     def total(self) -> Lagged:
-        """The moments of all pairs."""
+        """Return the moments of all pairs."""
         return sum(self.segments[1:], self.segments[0])
 
 
@@ -356,7 +356,10 @@ def select(
 
 
 def _chosen(parts: Sequence[np.ndarray], scores: np.ndarray) -> int:
-    """The number of a setting, from the scores of each fold, of all modes and of the first one alone, (f, e, 2)."""
+    """Return the number of the setting to use.
+
+    Each candidate's part has the scores of each fold, of all modes and of the first one alone, (f, e, 2).
+    """
     best = int(np.nanargmax(scores))
     if len({len(part) for part in parts}) > 1:  # in some folds, no function of a narrow kernel varies
         return best
@@ -368,13 +371,13 @@ def _chosen(parts: Sequence[np.ndarray], scores: np.ndarray) -> int:
 
 
 def _slowest(koopman: np.ndarray, count: int) -> np.ndarray:
-    """The eigenvalues without the constant's, (count,), descending by real part."""
+    """Return the ``count`` first eigenvalues without the constant's, descending by real part."""
     values = np.sort_complex(np.linalg.eigvals(koopman))[::-1]
     return np.delete(values, np.argmin(np.abs(values - 1.0)))[:count]
 
 
 def modes_of(lagged: Lagged, epsilon: float, count: int, reversible: bool) -> TransitionModes:
-    """The leading modes at one regularization."""
+    """Return the ``count`` leading modes at one regularization."""
     c = covariances(lagged, reversible)
     ((left, right),) = subspaces(c, [epsilon], count)
     return transition_ritz(c, left, right)

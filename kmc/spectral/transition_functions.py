@@ -38,7 +38,9 @@ class TransitionFunctions(Estimator):
     _reach: Reach
 
     def transform(self, X: Any) -> Any:
-        """The modes at points: eigenfunctions, or left singular functions if not reversible; mean zero, variance one.
+        """Return the modes at points: eigenfunctions, or left singular functions if not reversible.
+
+        They have mean zero and variance one.
 
         Parameters
         ----------
@@ -65,7 +67,7 @@ class TransitionFunctions(Estimator):
         return np.stack([Contraction(left.basis, column).gradient(x) for column in left.matrix.T], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """transitionoperator0, transitionoperator1, ..."""
+        """Return the names of the columns of :meth:`transform`: transitionoperator0, transitionoperator1, ..."""
         self._check_fitted()
         return self._names_out(len(self.eigenvalues_), input_features)
 
@@ -115,7 +117,7 @@ class TransitionFunctions(Estimator):
         return rotation[0] + modes @ rotation[1:]
 
     def predict(self, X: Any, n_sets: int = 2) -> Any:
-        """The metastable set of each point: the one with its largest entry in :meth:`memberships`.
+        """Return the metastable set of each point, the one with the largest entry in :meth:`memberships`.
 
         Parameters
         ----------
@@ -172,7 +174,9 @@ class TransitionFunctions(Estimator):
         )
 
     def coarse_grain(self, n_sets: int = 2) -> CoarseModel:
-        """A Markov chain of metastable sets: populations, rates, passage times and committors, with standard errors.
+        """Return a Markov chain of metastable sets.
+
+        It has populations, rates, passage times and committors, with standard errors.
 
         Parameters
         ----------
@@ -217,7 +221,7 @@ class TransitionFunctions(Estimator):
         return [part @ values for part in found] if isinstance(found, list) else found @ values
 
     def fetch_model(self) -> TransitionModel:
-        """The fitted operator as a separate object, which deeptime's tools accept."""
+        """Return the fitted operator as a separate object, which deeptime's tools accept."""
         self._check_fitted()
         modes = self._modes
         return TransitionModel(
@@ -237,7 +241,7 @@ class TransitionFunctions(Estimator):
         return self._sets[n_sets]
 
     def _find_sets(self, x: np.ndarray) -> None:
-        """The matrices of memberships for each number of sets, by the corners of samples (n, d)."""
+        """Set the matrices of memberships for each number of sets, by the corners of samples (n, d)."""
         modes = self._modes_at(x)
         self._sets = {}
         for n_sets in range(2, modes.shape[1] + 2):
@@ -256,7 +260,10 @@ class CKTest(NamedTuple):
     std_error: np.ndarray  # (m, s, s), of the estimates, by jackknife over parts of the data in time
 
     def largest_error(self) -> float:
-        """The largest |predicted - estimated|; a few standard errors if the process is Markov at the lagtime."""
+        """Return the largest |predicted - estimated|.
+
+        It is a few standard errors if the process is Markov at the lagtime.
+        """
         return float(np.nanmax(np.abs(self.predicted - self.estimated)))
 
 

@@ -45,7 +45,7 @@ class Covariances(NamedTuple):
         return bool(np.trace(self.first) > 0 and np.trace(self.second) > 0)
 
     def within(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The three matrices of combinations ``left`` (r, k) of the first and ``right`` of the second functions."""
+        """Return the covariances of combinations ``left`` (r, k) of the first and ``right`` of the second functions."""
         return left.T @ self.first @ left, left.T @ self.cross @ right, right.T @ self.second @ right
 
 
@@ -100,7 +100,7 @@ def vamp2(c: Covariances, left: np.ndarray, right: np.ndarray) -> float:
 
 
 def transition_ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> TransitionModes:
-    """The modes in the span of some functions, without combinations that are constant on the samples."""
+    """Return the modes in the span of some functions, without combinations that are constant on the samples."""
     p, q, r = c.within(left, right)
     if c.reversible:
         white = _whitening(p)
@@ -159,15 +159,15 @@ class TransitionModel:
         return len(self.mean)
 
     def timescales(self, k: int | None = None, lagtime: int | None = None) -> np.ndarray:
-        """The slowest k time scales, in units of ``lagtime`` / τ samples; NaN for eigenvalues that have none."""
+        """Return the first k time scales, in samples or in the unit of ``lagtime``; NaN where there is none."""
         return timescales(self.eigenvalues[:k], self.lagtime if lagtime is None else lagtime)
 
     def transform(self, data: Any) -> np.ndarray:
-        """The modes at the rows of data (n, d), shape (n, k)."""
+        """Return the modes at the rows of data (n, d), shape (n, k)."""
         return self.modes.values(np.asarray(data, dtype=float)) - self.mean
 
     def forward(self, data: Any, steps: int = 1) -> np.ndarray:
-        """Their expected values ``steps`` lagtimes later, shape (n, k)."""
+        """Return the expected values of the modes ``steps`` lagtimes later, shape (n, k)."""
         now = self.transform(data)
         extended = np.column_stack([np.ones(len(now)), now])
         return (extended @ np.linalg.matrix_power(self.koopman_matrix, steps))[:, 1:]

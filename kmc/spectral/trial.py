@@ -80,7 +80,10 @@ class TrialSpace(Basis):
         return both
 
     def pencil(self, forms: Forms, about: Forms | None = None) -> Pencil:
-        """The forms of the combinations, as means; second moments about the means of other samples, if given."""
+        """Return the forms of the combinations, as means.
+
+        Second moments are about the means of the samples of ``about``, if given.
+        """
         w, p, mass = self.matrix, self.basis.size, forms.centered_mass()
         if about is not None:
             apart = forms.get("mean") / forms.weight - about.get("mean") / about.weight
@@ -92,7 +95,7 @@ class TrialSpace(Basis):
         return Pencil(_symmetric(w.T @ mass[:p, :p] @ w), dirichlet, cross, square)
 
     def _across(self, x, weights):
-        """The component of the Dirichlet form along normals."""
+        """Return the component of the Dirichlet form along normals."""
         if self.normals is None:
             return 0.0
         total = np.zeros((self.basis.size, self.basis.size))
@@ -112,12 +115,12 @@ class Pencil:
     square: np.ndarray | None = None  # Cov(L φ, L φ)
 
     def within(self, a: np.ndarray) -> Pencil:
-        """The forms of combinations of the functions, the columns of a (r, k)."""
+        """Return the forms of combinations of the functions, the columns of a (r, k)."""
         forms = (None if form is None else a.T @ form @ a for form in vars(self).values())
         return Pencil(*forms)  # type: ignore[arg-type]
 
     def scaled(self, unit: float) -> Pencil:
-        """The forms in another unit of length."""
+        """Return the forms in another unit of length."""
         cross = None if self.cross is None else self.cross * unit**2
         square = None if self.square is None else self.square * unit**4
         return Pencil(self.mass, self.dirichlet * unit**2, cross, square)
@@ -144,7 +147,7 @@ class GeneratorModes(NamedTuple):
     vectors: np.ndarray  # (r, k)
 
     def first(self, count: int) -> GeneratorModes:
-        """The slowest ones."""
+        """Return the ``count`` slowest modes."""
         return GeneratorModes(self.eigenvalues[:count], self.vectors[:, :count])
 
 

@@ -64,11 +64,11 @@ class Uncertainty(NamedTuple):
         return cls(between, few, 2 * change, -np.log(np.maximum(shares, 1e-3)))
 
     def total(self) -> np.ndarray:
-        """(k,)."""
+        """Return the relative standard errors by all causes, shape (k,)."""
         return np.sqrt(sum(np.square(part) for part in self))
 
     def sentence(self, eigenvalues: np.ndarray) -> str:
-        """A warning of those known badly, with the main cause for the worst; empty if there are none."""
+        """Return a warning of badly known eigenvalues, with the main cause for the worst; empty if there are none."""
         errors = self.total()
         badly = np.flatnonzero(errors > MOST_ERROR)
         if not len(badly):
@@ -105,7 +105,9 @@ FOLDS = 4
 
 
 def least_quotient(f: np.ndarray, squares: np.ndarray, weights: np.ndarray, slower: np.ndarray) -> float:
-    """The least Rayleigh quotient of functions of f on held-out samples, relative to that of f; at most one.
+    """Return the least Rayleigh quotient of functions of f on held-out samples.
+
+    It is relative to the quotient of f, and at most one.
 
     Parameters
     ----------
@@ -163,7 +165,7 @@ def _hats(f, nodes):
 
 
 def _nodes(f: np.ndarray) -> np.ndarray:
-    """Ends of intervals with enough samples in each."""
+    """Return the ends of intervals with enough samples in each."""
     low, high = f.min(), f.max()
     proposed = np.concatenate([np.quantile(f, np.linspace(0, 1, NODES)), np.linspace(low, high, NODES)])
     ordered, kept = np.sort(f), [low]

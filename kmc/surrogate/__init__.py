@@ -6,6 +6,6 @@ A map of the modules:
   of features for hierarchies), nystrom (many values), mean.
 - As a density that chains can sample: process (a fit in given or learned coordinates), mass (which values count, and
   no spurious mass), depth, quadratic.
-- Coordinates: whitening, transport (funnels), tails, walls, in_coordinates.
-- The result: density (frozen); at one point in jitted loops: jit_state, wall_jit_state.
+- Coordinates: the folder coordinates.
+- The result: density (known in coordinates, and frozen); at one point in jitted loops: jit_state.
 """

@@ -1,4 +1,4 @@
-"""A frozen surrogate: a density that can be evaluated and drawn from, without the data of the fit."""
+"""A density in learned coordinates; frozen, it can be evaluated and drawn from without the data of the fit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,49 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from kmc.surrogate.in_coordinates import InCoordinates
+from kmc.surrogate import jit_state
+from kmc.surrogate.coordinates import wall_jit_state
+from kmc.surrogate.coordinates.tails import HeavyTails
+from kmc.surrogate.coordinates.transport import Funnel, Identity, Transport
+from kmc.surrogate.coordinates.wall_jit_state import check_arrays
+from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.jit_state import SurrogateJitState, check_jit_state
-from kmc.surrogate.tails import HeavyTails
-from kmc.surrogate.transport import Funnel, Identity, Transport
-from kmc.surrogate.wall_jit_state import check_arrays
-from kmc.surrogate.whitening import Whitening
+
+
+class InCoordinates:
+    """A log-density s of x that is known in coordinates z: x -> u by a transport, u -> z by a whitening.
+
+    It is the base of classes with these fields.
+
+    Attributes
+    ----------
+    whitening : Whitening
+    jit_state : SurrogateJitState
+        log s of u as a function of z, for jitted loops; with its wall, if it has one.
+    transport : Transport
+    """
+
+    whitening: Whitening
+    jit_state: SurrogateJitState
+    transport: Transport
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Return log s at the rows of x (n, d), shape (n,)."""
+        smooth, wall = self.parts(self.coordinates(x))
+        return smooth + wall + self.transport.log_jacobian(x)
+
+    def parts(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return the smooth surrogate in its own coordinates z (n, d), (n,), and the term of a wall, (n,) or 0."""
+        smooth, wall = jit_state.values(self.jit_state, z), self.jit_state.wall
+        return smooth, wall_jit_state.log_chances(wall, z) if len(wall.bias) else 0.0
+
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
+        """Return z at the rows of x (n, d)."""
+        return np.ascontiguousarray(self.whitening(self.transport(x)))
+
+    def back(self, z: np.ndarray) -> np.ndarray:
+        """Return the rows of x that have the coordinates z (n, d)."""
+        return self.transport.back(self.whitening.back(z))
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +63,7 @@ class Component(InCoordinates):
 
     @classmethod
     def of(cls, surrogate: InCoordinates) -> Component:
-        """A surrogate without the data of its fit."""
+        """Return a surrogate without the data of its fit."""
         return cls(surrogate.transport, surrogate.whitening, surrogate.jit_state)
 
     def check(self, dim: int) -> None:
@@ -62,7 +99,7 @@ class Density:
 
     @classmethod
     def of(cls, surrogates: Sequence[InCoordinates]) -> Density:
-        """The sum of surrogates."""
+        """Return the sum of surrogates, without the data of their fits."""
         return cls(tuple(map(Component.of, surrogates)))
 
     @property
@@ -78,5 +115,5 @@ class Density:
             component.check(dim)
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """log s at the rows of x (n, d), shape (n,); not normalized."""
+        """Return log s at the rows of x (n, d), shape (n,); it is not normalized."""
         return logsumexp([component.log_density(x) for component in self.components], axis=0)

@@ -16,8 +16,8 @@ import numpy as np
 from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
+from kmc.surrogate.coordinates.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
 from kmc.surrogate.covariance import LARGEST_LOG_SCALE
-from kmc.surrogate.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
 
 SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it has no effect
 
@@ -31,7 +31,7 @@ class SurrogateJitState(NamedTuple):
 
     Inside loops the value is bounded, smoothly, by ``ceiling`` - ``fall`` (|z|² - reach²)+: it cannot rise where there
     are no data, and falls outside the ball of the evaluations. A learned wall adds its term, see
-    :mod:`kmc.surrogate.wall_jit_state`.
+    :mod:`kmc.surrogate.coordinates.wall_jit_state`.
     """
 
     constant: float
@@ -70,14 +70,14 @@ def check_jit_state(state: SurrogateJitState, dim: int) -> None:
 
 @njit()
 def workspace(state):
-    """Scratch arrays for :func:`value_and_gradient` and for the wall."""
+    """Return scratch arrays for :func:`value_and_gradient` and for the wall."""
     p, m = state.bent_centers.shape
     return np.empty((4, state.location.size)), np.empty((2, m)), np.empty((2, p))
 
 
 @njit()
 def value_and_gradient(state, z, gradient, work):
-    """log s(z) without the wall; the gradient is written into ``gradient`` (d,)."""
+    """Return log s(z) without the wall, and write its gradient into ``gradient`` (d,)."""
     d = z.size
     vectors, sections, features = work
     r, pr, u, g = vectors[0], vectors[1], vectors[2], vectors[3]
@@ -107,7 +107,7 @@ def value_and_gradient(state, z, gradient, work):
 
 @njit()
 def _features(state, z, u, psi):
-    """ψ at z, see there."""
+    """Write the features ψ at z into ``psi`` (p,); see :class:`SurrogateJitState`."""
     d = z.size
     if not len(state.rates):
         for i in range(d):
@@ -155,7 +155,7 @@ def _barrier(state, z, normal, work):
 
 @njit()
 def _multiply(matrix, x, out):
-    """out = matrix x for a square matrix.
+    """Write the product of a square matrix and x into ``out``.
 
     Four rows at a time: each sum waits for its last addition, and four do so together.
     """
@@ -178,7 +178,10 @@ def _multiply(matrix, x, out):
 
 @njit()
 def _multiply_transposed(matrix, x, out):
-    """out = matrixᵀ x for a square matrix; row by row, so that the inner loop is over contiguous numbers."""
+    """Write the product of a transposed square matrix and x into ``out``.
+
+    It goes row by row, so that the inner loop is over contiguous numbers.
+    """
     out[:] = 0.0
     for j in range(x.size):
         row, factor = matrix[j], x[j]
@@ -192,7 +195,7 @@ register_wall(SurrogateJitState, _barrier)
 
 @njit()
 def _radial(state, u, g, work):
-    """The sum of the Matérn kernels at u; its gradient in u is written into ``g``."""
+    """Return the sum of the Matérn kernels at u, and write its gradient in u into ``g``."""
     d, m = state.centers.shape
     argument, value = work[0], work[1]
     argument[:] = 0.0
@@ -216,7 +219,7 @@ def _radial(state, u, g, work):
 
 @njit()
 def _bent(state, psi, along, work):
-    """The sum of the bent kernels at ψ; its gradient in ψ is written into ``along``."""
+    """Return the sum of the bent kernels at ψ, and write its gradient in ψ into ``along``."""
     argument, value = work[0], work[1]
     argument[:] = 1.0
     for i in range(psi.size):
@@ -237,7 +240,7 @@ def _bent(state, psi, along, work):
 
 @njit()
 def _sum(x):
-    """The sum of x (n,), as eight sums side by side: one alone would wait for each of its additions."""
+    """Return the sum of x (n,), as eight sums side by side: one alone would wait for each of its additions."""
     whole = x.size - x.size % 8
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     for i in range(0, whole, 8):
@@ -250,7 +253,7 @@ def _sum(x):
 
 @njit()
 def _known_slopes(state, u, g, psi, along):
-    """The second sum; its gradients in u and ψ are added to ``g`` and ``along``."""
+    """Return the sum that comes from known gradients, and add its gradients in u and ψ to ``g`` and ``along``."""
     d = u.size
     degree = 2.0 if len(state.rates) else 4.0
     total = 0.0
@@ -287,7 +290,7 @@ def _known_slopes(state, u, g, psi, along):
 
 @njit()
 def _bounded(state, z, value, gradient):
-    """-τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and its gradient in place."""
+    """Return -τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and change ``gradient`` into its gradient."""
     square = 0.0
     for i in range(z.size):
         square += z[i] * z[i]
@@ -304,22 +307,24 @@ def _bounded(state, z, value, gradient):
     return value - SHARPNESS * np.log1p(np.exp(above))
 
 
-@njit()
-def values(state, points):
-    """log s at the rows of ``points`` (n, d), shape (n,)."""
-    work = workspace(state)
-    gradient = np.empty(points.shape[1])
-    out = np.empty(len(points))
-    for i in range(len(points)):
-        out[i] = value_and_gradient(state, points[i], gradient, work)
-    return out
+def values(state: SurrogateJitState, points: np.ndarray) -> np.ndarray:
+    """Return log s without the wall at the rows of ``points`` (n, d), shape (n,)."""
+    return values_and_gradients(state, points)[0]
+
+
+def gradients(state: SurrogateJitState, points: np.ndarray) -> np.ndarray:
+    """Return ∇ log s without the wall at the rows of ``points`` (n, d), shape (n, d)."""
+    return values_and_gradients(state, points)[1]
 
 
 @njit()
-def gradients(state, points):
-    """∇ log s at the rows of ``points`` (n, d), shape (n, d)."""
+def values_and_gradients(state, points):
+    """Return values (n,) and gradients (n, d) of log s at points (n, d), by one function.
+
+    Each function with a state takes a second to compile.
+    """
     work = workspace(state)
-    out = np.empty(points.shape)
+    found, slopes = np.empty(len(points)), np.empty(points.shape)
     for i in range(len(points)):
-        value_and_gradient(state, points[i], out[i], work)
-    return out
+        found[i] = value_and_gradient(state, points[i], slopes[i], work)
+    return found, slopes

@@ -68,15 +68,18 @@ def by_depth(values: np.ndarray, dim: int, settings: DepthSettings = DEPTH) -> t
     return highest - depth, settings.noise * np.maximum(depth - full_depth(dim, settings), 0.0)
 
 
-def without_spurious_mass(regression: Regression, prior: float = 0.0, curvature: float = DENSITY.curvature) -> Mean:
+def without_spurious_mass(
+    regression: Regression, prior: np.ndarray | None = None, curvature: float = DENSITY.curvature
+) -> Mean:
     """Return the posterior mean of y, with a quadratic that rises in no direction.
 
-    The regression is one of y + ``prior`` |z|² / 2. Where the quadratic would rise, or fall too slowly to bound the
-    mass, it is bent down, and the constant and the other kernels are solved again around it: they know nothing beyond
-    the data, so a quadratic that is known to be flat is left, as one between walls is.
+    The regression is one of y + z' P z / 2, with the precision P = ``prior`` (d, d) of a prior mean, if there is one.
+    Where the quadratic would rise, or fall too slowly to bound the mass, it is bent down, and the constant and the
+    other kernels are solved again around it: they know nothing beyond the data, so a quadratic that is known to be flat
+    is left, as one between walls is.
     """
     mean = regression.mean
-    shift = 0.5 * prior * np.eye(len(mean.linear))
+    shift = np.zeros((len(mean.linear),) * 2) if prior is None else 0.5 * prior
     eigenvalues, vectors = np.linalg.eigh(mean.quadratic[:, :, 0] - shift)
     flat = eigenvalues > curvature
     doubt = _curvature_sds(regression, vectors[:, flat].T)

@@ -35,7 +35,7 @@ def mean_values(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarr
 
 
 def mean_gradients(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarray:
-    """Return its gradients along x, shape (n, d, outputs)."""
+    """Return gradients of a mean along x, shape (n, d, outputs)."""
     places = gradients_at(coordinates.map(x), coordinates)
     along_z = polynomial_at(places, mean.linear, mean.quadratic).reshape(*x.shape, -1)
     return np.einsum("ij,njr->nir", coordinates.whitening, along_z) + bump_gradients(mean, coordinates, x)

@@ -257,9 +257,7 @@ def quadratic_features(places: Places) -> np.ndarray:
 
 
 def polynomial_of(weights: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return constant, b and Q of the combination of :func:`quadratic_features` with weights (p,
-    outputs).
-    """
+    """Return constant, b and Q of the combination of :func:`quadratic_features` with weights (p, outputs)."""
     first, second = np.triu_indices(dim)
     scale = np.where(first == second, 1.0, np.sqrt(0.5)) / SHRINK
     quadratic = np.zeros((dim, dim, weights.shape[1]))

@@ -7,13 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.surrogate.coordinates.transport import IDENTITY, Identity, Transport, find_transports
+from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
+from kmc.surrogate.coordinates.walls import Wall, learn_wall
+from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import (
     Coordinates,
     Hyperparameters,
     scaled_coordinates,
     whitened_coordinates,
 )
-from kmc.surrogate.in_coordinates import InCoordinates
+from kmc.surrogate.density import InCoordinates
 from kmc.surrogate.jit_state import SurrogateJitState
 from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, bump_values, mean_values
@@ -21,13 +25,9 @@ from kmc.surrogate.quadratic import terms_of
 from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
 from kmc.surrogate.scales import START as SCALED
 from kmc.surrogate.scales import WORTH, best_change
-from kmc.surrogate.transport import IDENTITY, Identity, Transport, find_transport
-from kmc.surrogate.wall_jit_state import NO_WALL
-from kmc.surrogate.walls import Wall, learn_wall
-from kmc.surrogate.whitening import Whitening
 
 REACH = 4.0
-"""The density falls outside the ball of the points that are not deep, so many times as large."""
+"""The bound falls outside the ball of the points that are not deep, so many times as large."""
 
 SEARCHED = (250, 1000)
 """Most points of a search for hyperparameters, half of them the highest and the others of all depths: without deep
@@ -118,7 +118,7 @@ def fit_to_draws(seen: Seen, rng: np.random.Generator, transport: Transport = ID
 
 
 def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
-    """Search for hyperparameters, coordinates and a metric, from the last fit's and from ``start``.
+    """Search for hyperparameters, coordinates, a metric, a transport and scales, from the last fit's and ``start``.
 
     The quadratic's prior is isotropic, so that in coordinates far from white even a quadratic log-density looks bent:
     coordinates are chosen by likelihood.
@@ -136,8 +136,8 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     white = replace(whitened_coordinates(last.transport(best)), scales=coordinates.scales)
     fits.append(_fit(seen, last.transport, white, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
-    found = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
-    for transport in (found, IDENTITY) if found != IDENTITY else (found,):
+    found = find_transports(seen.points[finite], seen.values[finite], seen.draws)
+    for transport in (*found, IDENTITY):
         if transport != last.transport:
             white = whitened_coordinates(transport(seen.draws))
             fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
@@ -210,10 +210,11 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     known = known / temperature
     lowest = -deepest(dim)
     limited, noise = by_depth(known, dim)
-    limited = limited + 0.5 * PRIOR * np.sum(coordinates.map(u) ** 2, axis=1)
+    z, prior = coordinates.map(u), _prior_precision(coordinates.map(transport(seen.draws)))
+    limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
 
     slopes = _slopes_along_u(gradients, transport, seen.points[rows]) / temperature
-    slopes = slopes + PRIOR * coordinates.map(u) @ coordinates.whitening.T
+    slopes = slopes + z @ prior @ coordinates.whitening.T
     has_slopes = np.isfinite(slopes).all(axis=1)
 
     def observed(rows) -> Observations:
@@ -240,7 +241,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
             found = _searched(searched, coordinates, starts, seen.noisy)
             theta, likelihood, searches = found.hyperparameters, found.negative_log_likelihood, searches - 1
         regression = condition(observed(counts), coordinates, theta)
-        mean = without_spurious_mass(regression, PRIOR, DENSITY.curvature if counted is None else np.inf)
+        mean = without_spurious_mass(regression, prior, DENSITY.curvature if counted is None else np.inf)
         high = ~counts & (mean_values(mean, coordinates, u)[:, 0] > lowest)
         if not high.any():
             break
@@ -269,6 +270,15 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     )
 
 
+def _prior_precision(draws):
+    """Return the precision (d, d) of the prior mean in z.
+
+    Draws (n, d) on a curved ridge are wider than the unit of z, in which their quadratic is white.
+    """
+    spread, axes = np.linalg.eigh(np.cov(draws.T).reshape(draws.shape[1], -1))
+    return PRIOR * (axes / np.maximum(spread, 1.0)) @ axes.T
+
+
 def _searched(observations, coordinates, starts, noisy):
     """Return the regression with the best hyperparameters.
 
@@ -282,19 +292,17 @@ def _searched(observations, coordinates, starts, noisy):
 
 
 def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
-    """Return the temperature at which so many values count fully, at least 1: minus ``depths`` are
-    nats below the highest.
+    """Return the temperature, at least 1, at which ``counted`` values count fully.
 
-    When all first values are thousands of nats deep, the posterior is a needle that no chain finds.
-    The tempered one is as wide as what is known, and the temperature falls as higher values are
-    found.
+    ``depths`` (n,) are log-densities minus the highest one, in nats: at most 0. When all first values are thousands of
+    nats deep, the posterior is a needle that no chain finds. The tempered one is as wide as what is known, and the
+    temperature falls as higher values are found.
     """
     return max(1.0, float(np.sort(-depths)[:counted][-1]) / full_depth(dim))
 
 
 def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
-    """Return coordinates of u in which draws are white, narrower where the quadratic is, and the bumps'
-    metric.
+    """Return coordinates of u in which draws are white, narrower where the quadratic is, with the bumps' metric.
 
     In the common eigenbasis of both, the larger precision counts: draws that are stuck are narrow,
     and so is a quadratic that is known better than sampled. The metric stretches z where the bumps
@@ -357,7 +365,7 @@ def _representative(values, dim, rows_each):
 def _jit_state(mean, highest, ceiling, reach):
     """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value.
 
-    Beyond ``reach``, the bound falls as the prior mean does.
+    Beyond ``reach``, the bound falls so slowly that chains go where a posterior goes on, and count as lost there.
     """
     linear = mean.linear[:, 0]
     precision = -2.0 * mean.quadratic[:, :, 0]
@@ -386,7 +394,7 @@ def _jit_state(mean, highest, ceiling, reach):
         spread=places.spread,
         ceiling=float(highest + ceiling),
         reach=reach,
-        fall=0.5 * PRIOR,
+        fall=len(linear) / reach**2,
         wall=NO_WALL,
     )
 

@@ -177,11 +177,11 @@ class Regression:
         return gradients.reshape(*x.shape, *self.outputs)
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
-        """Return those of values without noise, equal for all outputs, shape (n,)."""
+        """Return standard deviations of values without noise, equal for all outputs, shape (n,)."""
         return np.sqrt(self.conditional(x).variances)
 
     def gradient_standard_deviations(self, x: np.ndarray) -> np.ndarray:
-        """Return those of the derivatives along z, in units of y, shape (n, d)."""
+        """Return standard deviations of the derivatives along z, in units of y, shape (n, d)."""
         places = gradients_at(self.coordinates.map(x), self.coordinates)
         return np.sqrt(_variances(self, places)[0]).reshape(x.shape)
 
@@ -244,9 +244,7 @@ def condition(
     *,
     settings: Settings = SETTINGS,
 ) -> Regression:
-    """Condition on the observations with given hyperparameters; the likelihood is not computed
-    (NaN).
-    """
+    """Condition on the observations with given hyperparameters; the likelihood is not computed (NaN)."""
     posterior = _posterior(observations, coordinates, hyperparameters, settings)
     solved = posterior.condition(hyperparameters)
     return Regression(coordinates, hyperparameters, np.nan, solved, observations.values.shape[1:])

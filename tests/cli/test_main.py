@@ -9,7 +9,7 @@ import pytest
 
 from kmc import _version, cli, demo
 from kmc.cli import in_options
-from kmc.targets import lotka_volterra as lv
+from kmc.model import lotka_volterra as lv
 
 
 def test_demo_runs_from_end_to_end(tmp_path, capsys):

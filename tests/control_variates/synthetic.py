@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import stats
 
+from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.jit_state import SurrogateJitState
-from kmc.surrogate.wall_jit_state import NO_WALL
 
 
 def gaussian_state(location, *, centers=(), coefficients=(), rate=1.0, **fields):

@@ -8,10 +8,10 @@ import pytest
 from kmc.control_variates.domain import EVERYWHERE, Domain, Nearby, UnknownMode, holds
 from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.replicate import Replicate
-from kmc.mcmc.base import MOVES
+from kmc.samplers.base import MOVES
+from kmc.surrogate.coordinates.transport import Identity
+from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component, Density
-from kmc.surrogate.transport import Identity
-from kmc.surrogate.whitening import Whitening
 from tests.control_variates.synthetic import gaussian_state
 
 CHAINS, N, STEPS = 20, 60, 6

@@ -7,10 +7,10 @@ import pytest
 from scipy.signal import lfilter
 
 from kmc.control_variates.replicate import Replicate
-from kmc.mcmc.base import MOVES
+from kmc.samplers.base import MOVES
+from kmc.surrogate.coordinates.transport import Identity
+from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component, Density
-from kmc.surrogate.transport import Identity
-from kmc.surrogate.whitening import Whitening
 from tests.control_variates.synthetic import gaussian_state
 
 EYE = np.eye(2)

@@ -7,12 +7,12 @@ import pytest
 
 from kmc.control_variates.chain_means import ChainMeans
 from kmc.control_variates.stein import SteinControls
+from kmc.surrogate.coordinates.tails import HeavyTails
+from kmc.surrogate.coordinates.transport import IDENTITY
+from kmc.surrogate.coordinates.wall_jit_state import WallState
+from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.density import Component
 from kmc.surrogate.jit_state import gradients, values
-from kmc.surrogate.tails import HeavyTails
-from kmc.surrogate.transport import IDENTITY
-from kmc.surrogate.wall_jit_state import WallState
-from kmc.surrogate.whitening import whiten_states
 from tests.control_variates.synthetic import gaussian_state
 
 WALL = WallState(np.eye(2), np.zeros(2), np.array([1.0]), np.array([[2.0, 0.0]]), np.empty((0, 2, 2)))

@@ -4,7 +4,7 @@ import pytest
 import kmc
 from kmc.control_variates.verdict import judge
 from tests.control_variates.test_domain import made
-from tests.readout.curved import log_density
+from tests.posterior.curved import log_density
 
 
 def test_mass_far_from_all_draws_is_told():

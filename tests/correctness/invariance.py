@@ -25,26 +25,26 @@ from scipy import stats
 
 from benchmarks import targets
 from benchmarks.targets import Cone, LogGamma, StudentT
-from kmc.kernel_hmc.proposals import ProposalMixture
+from kmc.kernel_hmc.proposals import ArchiveMoves, ProposalMixture
 from kmc.kernel_hmc.sampler import KernelHMC
-from kmc.mcmc import archive_moves, moves
-from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
-from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
-from kmc.mcmc.base import SamplerSetup
-from kmc.mcmc.delayed_acceptance import DelayedAcceptance
-from kmc.mcmc.kameleon import Kameleon
-from kmc.mcmc.local_mixture import local_mixture
-from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
-from kmc.mcmc.random_walk import RandomWalkMetropolis
-from kmc.mcmc.score_field import Field, ScoreMixture
-from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.walkers import Walkers, requested
+from kmc.model.toys import Banana, Bimodal, Gaussian, Ring
+from kmc.samplers import archive_moves, moves
+from kmc.samplers.adaptive_langevin import AdaptiveLangevin
+from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
+from kmc.samplers.base import SamplerSetup
+from kmc.samplers.delayed_acceptance import DelayedAcceptance
+from kmc.samplers.inner_chains import InnerChainOptions
+from kmc.samplers.kameleon import Kameleon
+from kmc.samplers.local_mixture import local_mixture
+from kmc.samplers.parallel_tempering import TemperatureLadder, TemperedState
+from kmc.samplers.random_walk import RandomWalkMetropolis
+from kmc.samplers.score_field import Field, ScoreMixture
+from kmc.samplers.walkers import Walkers, requested
 from kmc.scores import GaussianScore, LiteKEF
+from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
+from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.density import Component
 from kmc.surrogate.process import Seen, fit_to_draws
-from kmc.surrogate.transport import IDENTITY, Funnel
-from kmc.surrogate.whitening import whiten_states
-from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
 from tests.oracles import mcmc
 
 LEVEL = mcmc.LEVEL / 10  # as there are more than a hundred tests of this kind
@@ -171,7 +171,6 @@ class Case:
         """A plan of short runs, all kinds of moves among them unless the options say otherwise."""
         fields = {
             "surrogate": Component.of(surrogate),
-            "archive": self.archive,
             "mixture": local_mixture(surrogate.coordinates(self.archive)),
             "archive_probability": 0.3,
             "inner": INNER,
@@ -180,7 +179,9 @@ class Case:
             "single_move_probability": 0.2,
             "tempered_probability": 0.3,
         }
-        return ProposalMixture(**(fields | options))
+        chosen = fields | options
+        archive_moves = ArchiveMoves(self.archive, chosen.pop("archive_probability"))
+        return ProposalMixture(others=[*chosen.pop("others", []), archive_moves], **chosen)
 
     def score_plan(self, walk_probability: float) -> ScoreMixture:
         """Paths through the score of a Gaussian that fits something else."""

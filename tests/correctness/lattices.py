@@ -14,30 +14,29 @@ import numpy as np
 from scipy import stats
 
 from kmc.kernel_hmc.modes import Modes
-from kmc.kernel_hmc.proposals import ProposalMixture, flattest
+from kmc.kernel_hmc.proposals import ArchiveMoves, ModeJumps, ProposalMixture, UserMoves, flattest
 from kmc.kernel_hmc.sampler import KernelHMC
-from kmc.mcmc.adapting import AdaptingState, walkers_of
-from kmc.mcmc.adaptive_langevin import langevin, riemannian
-from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
-from kmc.mcmc.archive_moves import differential_evolution, snooker
-from kmc.mcmc.base import SamplerSetup
-from kmc.mcmc.delayed_acceptance import ScreenedProposer
-from kmc.mcmc.inner_chains import InnerChainsResult
-from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
-from kmc.mcmc.learned_density import Learned
-from kmc.mcmc.local_mixture import LocalMixture
-from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.moves import DifferentialEvolution, Snooker
-from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
-from kmc.mcmc.random_walk import GaussianSteps
-from kmc.mcmc.score_field import Field, ScoreMixture
-from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
-from kmc.mcmc.walkers import Walkers, requested
+from kmc.samplers.adapting import AdaptingState, walkers_of
+from kmc.samplers.adaptive_langevin import langevin, riemannian
+from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
+from kmc.samplers.archive_moves import differential_evolution, snooker
+from kmc.samplers.base import SamplerSetup
+from kmc.samplers.delayed_acceptance import ScreenedProposer
+from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chain
+from kmc.samplers.kameleon import Kameleon, KameleonProposer, Subsample
+from kmc.samplers.learned_density import Learned
+from kmc.samplers.local_mixture import LocalMixture
+from kmc.samplers.metropolis import Proposal
+from kmc.samplers.moves import DifferentialEvolution, Snooker
+from kmc.samplers.parallel_tempering import TemperatureLadder, TemperedState
+from kmc.samplers.random_walk import GaussianSteps
+from kmc.samplers.score_field import Field, ScoreMixture
+from kmc.samplers.walkers import Walkers, requested
 from kmc.scores import GaussianScore
+from kmc.surrogate.coordinates.transport import IDENTITY
+from kmc.surrogate.coordinates.wall_jit_state import NO_WALL, WallState
+from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component
-from kmc.surrogate.transport import IDENTITY
-from kmc.surrogate.wall_jit_state import NO_WALL, WallState
-from kmc.surrogate.whitening import Whitening
 from tests.oracles import kameleon
 from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, outcomes, transition_matrix
 from tests.oracles.mcmc import jit_state
@@ -98,7 +97,6 @@ def plan(lattice: Lattice, wall: WallState = NO_WALL, **options) -> ProposalMixt
     surrogate = Component(IDENTITY, whitening, jit_state(dim, seed=5, wall=wall))
     fields = {
         "surrogate": surrogate,
-        "archive": archive,
         "mixture": on_points(surrogate.coordinates(lattice.points)),
         "archive_probability": 0.3,
         "inner": JUMPS,
@@ -107,7 +105,9 @@ def plan(lattice: Lattice, wall: WallState = NO_WALL, **options) -> ProposalMixt
         "single_move_probability": 0.2,
         "tempered_probability": 0.4,
     }
-    return ProposalMixture(**(fields | options))
+    chosen = fields | options
+    archive_moves = ArchiveMoves(archive, chosen.pop("archive_probability"))
+    return ProposalMixture(others=[*chosen.pop("others", []), archive_moves], **chosen)
 
 
 def nodes(dim: int) -> dict:
@@ -150,7 +150,7 @@ def one_after_the_other(state, start, lengths, *, powers, rngs, options, mixture
 
 def without_the_compiler():
     """A context in which proposals of kernel HMC may fork."""
-    transition = "kmc.mcmc.surrogate_transition"
+    transition = "kmc.samplers.inner_chains"
     stack = ExitStack()
     stack.enter_context(patch("kmc.kernel_hmc.proposals.inner_chains", one_after_the_other))
     stack.enter_context(patch(f"{transition}.draw_from", draw_point))
@@ -191,7 +191,7 @@ def check_evolution(lattice: Lattice) -> None:
     moves, dim = plan(lattice), lattice.points.shape[1]
 
     def propose(rng, x):
-        return differential_evolution(rng, x, moves.archive, scale=1.0)
+        return differential_evolution(rng, x, moves.others[-1].archive, scale=1.0)
 
     matrix = transition_matrix(walker_step(lattice, propose), len(lattice.points), nodes(dim))
     assert_stationary(matrix, lattice.mass())
@@ -578,8 +578,11 @@ def check_process(
     depend on its state in a way that the acceptance does not account for, and the target is not stationary. A point
     stands for a cell, the volumes of which are ``cells`` (n,).
     """
-    process = frozen_process(lattice, plan(lattice, **options), gradients, moves)
-    process._learning.modes = modes
+    mixture = plan(lattice, **options)
+    (archive_moves,) = mixture.others
+    others = [UserMoves(moves, archive_moves.archive)] if moves else []
+    others += [ModeJumps(modes, KernelHMC().mode_jump_probability)] if modes is not None else []
+    process = frozen_process(lattice, mixture._replace(others=(*others, archive_moves)), gradients, moves)
 
     def step(rng, i):
         one = copy.copy(process)

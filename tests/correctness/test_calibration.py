@@ -26,7 +26,7 @@ from scipy import stats
 
 import kmc
 from benchmarks.targets import LotkaVolterra
-from kmc.targets import lotka_volterra
+from kmc.model import lotka_volterra
 from tests.values import check_values
 
 LEVEL = 2e-5

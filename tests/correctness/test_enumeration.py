@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from kmc.mcmc.archive_moves import differential_evolution, snooker
-from kmc.mcmc.metropolis import decide
-from kmc.mcmc.walkers import Walkers, requested
-from kmc.surrogate.wall_jit_state import WallState
+from kmc.samplers.archive_moves import differential_evolution, snooker
+from kmc.samplers.metropolis import decide
+from kmc.samplers.walkers import Walkers, requested
+from kmc.surrogate.coordinates.wall_jit_state import WallState
 from tests.correctness.lattices import (
     FROM_OUTSIDE,
     check_evolution,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kmc.kernel_hmc.modes import Modes
-from kmc.mcmc.base import MOVES
-from kmc.mcmc.metropolis import Proposal
+from kmc.samplers.base import MOVES
+from kmc.samplers.metropolis import Proposal
 from tests.correctness.invariance import MANY, case, proposals_of
 from tests.grids import slow_except
 

@@ -12,15 +12,15 @@ import pytest
 from kmc.kernel_hmc.modes import Modes
 from kmc.kernel_hmc.proposals import SURROGATE, TEMPERED, ProposalMixture
 from kmc.kernel_hmc.state import KernelHMCState
-from kmc.mcmc import archive_moves, moves
-from kmc.mcmc.adaptive_langevin import AdaptiveLangevin, _Local, langevin
-from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
-from kmc.mcmc.delayed_acceptance import DelayedAcceptance, ScreenedProposer
-from kmc.mcmc.kameleon import Kameleon
-from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.random_walk import GaussianSteps
-from kmc.mcmc.score_field import ScoreMixture
-from kmc.mcmc.walkers import Walkers
+from kmc.samplers import archive_moves, moves
+from kmc.samplers.adaptive_langevin import AdaptiveLangevin, _Local, langevin
+from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
+from kmc.samplers.delayed_acceptance import DelayedAcceptance, ScreenedProposer
+from kmc.samplers.kameleon import Kameleon
+from kmc.samplers.metropolis import Proposal
+from kmc.samplers.random_walk import GaussianSteps
+from kmc.samplers.score_field import ScoreMixture
+from kmc.samplers.walkers import Walkers
 from kmc.scores import GaussianScore
 from kmc.surrogate import jit_state
 from tests.correctness.invariance import (
@@ -230,7 +230,7 @@ def test_a_random_walk_whose_steps_depend_on_the_state_is_seen(monkeypatch):
 @pytest.fixture
 def one_covariance(monkeypatch):
     """A covariance that depends on the state, treated as if it were the same at both ends."""
-    monkeypatch.setattr("kmc.mcmc.kameleon.log_normal", lambda step, root: 0.0)
+    monkeypatch.setattr("kmc.samplers.kameleon.log_normal", lambda step, root: 0.0)
 
 
 @pytest.mark.parametrize("name", slow_except(["student-t", "cone"], {"cone"}))
@@ -269,7 +269,7 @@ def symmetric_langevin(monkeypatch):
     def change(*arguments, **options):
         return langevin(*arguments, **options)._replace(log_ratio=0.0)
 
-    monkeypatch.setattr("kmc.mcmc.adaptive_langevin.langevin", change)
+    monkeypatch.setattr("kmc.samplers.adaptive_langevin.langevin", change)
     monkeypatch.setattr("tests.correctness.lattices.langevin", change)
 
 
@@ -355,7 +355,7 @@ def test_jumps_between_modes_without_their_volumes_are_seen_by_enumeration(monke
 @pytest.fixture
 def swaps_always(monkeypatch):
     """Neighbors swap whatever their densities are."""
-    monkeypatch.setattr("kmc.mcmc.parallel_tempering.swap_acceptance", lambda betas, excess: 1.0)
+    monkeypatch.setattr("kmc.samplers.parallel_tempering.swap_acceptance", lambda betas, excess: 1.0)
 
 
 @pytest.mark.parametrize("moves", [False, True])

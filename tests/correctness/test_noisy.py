@@ -14,11 +14,11 @@ import pytest
 
 import kmc
 from kmc.kernel_hmc.sampler import KernelHMC
-from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
-from kmc.mcmc.base import SamplerSetup
-from kmc.mcmc.random_walk import RandomWalkMetropolis
-from kmc.mcmc.walkers import Walkers
-from kmc.targets.toys import Gaussian
+from kmc.model.toys import Gaussian
+from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
+from kmc.samplers.base import SamplerSetup
+from kmc.samplers.random_walk import RandomWalkMetropolis
+from kmc.samplers.walkers import Walkers
 from tests.correctness.invariance import MANY, SIZE, case
 from tests.grids import slow_except
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc.base import MOVES
+from kmc.samplers.base import MOVES
 from tests.correctness.test_calibration import OPTIONS, SAMPLERS
 from tests.grids import slow_except
 from tests.values import check_values

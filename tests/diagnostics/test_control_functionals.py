@@ -6,7 +6,7 @@ from scipy.special import gamma
 
 from kmc.diagnostics import control_functional
 from kmc.diagnostics.control_functionals import BLOCKS
-from kmc.diagnostics.stein_kernel import stein_kernel
+from kmc.diagnostics.stein import stein_kernel
 from kmc.kernels import Gaussian, Polynomial
 from kmc.scores import GaussianScore
 from tests.diagnostics.test_stein import autoregressive, results, standard

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.diagnostics.stein_kernel import SteinSections, stein_kernel
+from kmc.diagnostics.stein import SteinSections, stein_kernel
 from kmc.kernels import (
     Exponential,
     Gaussian,

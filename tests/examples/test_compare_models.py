@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from kmc.targets import lotka_volterra
+from kmc.model import lotka_volterra
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from kmc.kernel_hmc.proposals import ProposalMixture, distinct, flattest
-from kmc.mcmc.base import MOVES
-from kmc.mcmc.local_mixture import local_mixture
-from kmc.mcmc.surrogate_transition import InnerChainOptions
+from kmc.kernel_hmc.proposals import ArchiveMoves, ProposalMixture, distinct, flattest
+from kmc.samplers.base import MOVES
+from kmc.samplers.inner_chains import InnerChainOptions
+from kmc.samplers.local_mixture import local_mixture
+from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
 from kmc.surrogate.density import Component
 from kmc.surrogate.process import Seen, fit_to_draws
-from kmc.surrogate.transport import IDENTITY, Funnel
 
 INNER = InnerChainOptions(
     step_size=0.4, trajectory_length=2.0, independence_probability=0.2, small_step_probability=0.4
@@ -33,7 +33,6 @@ def plan(surrogate, **options):
     archive = np.random.default_rng(1).standard_normal((30, 2)) * 2
     fields = {
         "surrogate": surrogate,
-        "archive": archive,
         "mixture": local_mixture(surrogate.coordinates(archive)),
         "archive_probability": 0.15,
         "inner": INNER,
@@ -42,7 +41,9 @@ def plan(surrogate, **options):
         "single_move_probability": 0.2,
         "tempered_probability": 0.3,
     }
-    return ProposalMixture(**(fields | options))
+    chosen = fields | options
+    archive_moves = ArchiveMoves(archive, chosen.pop("archive_probability"))
+    return ProposalMixture(others=[*chosen.pop("others", []), archive_moves], **chosen)
 
 
 def proposed(moves, count=60):
@@ -102,7 +103,7 @@ def test_proposals_side_by_side_are_those_of_one_after_the_other(surrogate):
 
 def test_a_plan_is_not_changed_by_proposing(surrogate):
     moves, rng = plan(surrogate), np.random.default_rng(6)
-    arrays = [moves.archive, *moves.mixture, *(a for a in surrogate.jit_state if isinstance(a, np.ndarray))]
+    arrays = [moves.others[0].archive, *moves.mixture, *(a for a in surrogate.jit_state if isinstance(a, np.ndarray))]
     copies = [a.copy() for a in arrays]
     for _ in range(100):
         moves.propose([rng], [np.ones(2)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kmc.kernel_hmc.sampler import KernelHMC
-from tests.mcmc.setups import setup_from
+from tests.samplers.setups import setup_from
 
 
 def test_the_longest_warm_up():

@@ -4,7 +4,7 @@ import numpy as np
 
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.surrogate_chains import sample
-from kmc.surrogate.transport import Funnel
+from kmc.surrogate.coordinates.transport import Funnel
 
 
 def funnel(x):

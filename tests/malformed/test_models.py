@@ -7,8 +7,8 @@ from hypothesis import given
 from scipy import stats
 
 import kmc
-from kmc.targets.evaluate import evaluate_point
-from kmc.targets.space import ParameterSpace
+from kmc.model.evaluate import evaluate_point
+from kmc.model.space import ParameterSpace
 from tests.malformed.cases import Case, calls, finite, hold
 from tests.malformed.examples import X, normal, the
 

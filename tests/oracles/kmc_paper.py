@@ -1,7 +1,7 @@
 """Kernel Hamiltonian Monte Carlo with a fixed surrogate, literally: Strathmann and others (2015), algorithm 1.
 
-In the coordinates of the target and with a mass matrix M, where :mod:`kmc.mcmc.score_field` has whitened coordinates
-and unit mass: momenta are N(0, M), and H(x, p) = -log π(x) + pᵀ M⁻¹ p / 2 with the true π decides.
+In the coordinates of the target and with a mass matrix M, where :mod:`kmc.samplers.score_field` has whitened
+coordinates and unit mass: momenta are N(0, M), and H(x, p) = -log π(x) + pᵀ M⁻¹ p / 2 with the true π decides.
 """
 
 import numpy as np

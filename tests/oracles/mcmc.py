@@ -1,4 +1,4 @@
-"""Slow, literal versions of the computations of :mod:`kmc.mcmc`, and the statistics that its tests share.
+"""Slow, literal versions of the computations of :mod:`kmc.samplers`, and the statistics that its tests share.
 
 Every statistical test has a fixed seed and a false-alarm probability of ``LEVEL`` for all its comparisons together
 (Bonferroni). There are fewer than two hundred, so that the whole suite would raise a false alarm with one seed in a
@@ -9,8 +9,8 @@ import numpy as np
 from scipy import stats
 
 from kmc.surrogate import jit_state as at_a_point
+from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.jit_state import SurrogateJitState
-from kmc.surrogate.wall_jit_state import NO_WALL
 
 LEVEL = 5e-6
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from kmc.targets.evaluate import evaluate_block
+from kmc.model.evaluate import evaluate_block
 
 
 class Disorder:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kmc.mcmc.base import MOVES, STATS, Step
 from kmc.run.trace import Trace
+from kmc.samplers.base import MOVES, STATS, Step
 
 
 def sweep(draw: int, chains: int, dim: int) -> Step:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc.lanes import Lane
-from kmc.mcmc.metropolis import Proposal
 from kmc.run.ahead import LEAD, Ahead, Limits
+from kmc.samplers.lanes import Lane
+from kmc.samplers.metropolis import Proposal
 from tests.grids import slow_except
 from tests.run.store.runs import assert_same, log_density, settings
 from tests.run.streams import Disorder

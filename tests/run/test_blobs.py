@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import kmc
 from kmc.errors import EvaluationError
-from kmc.targets.model import Model
+from kmc.model.model import Model
 from tests.grids import slow_except
 
 ARVIZ = int(version("arviz").split(".")[0])

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from kmc.run.display import make_display, steps
-from kmc.run.meter import Progress
+from kmc.run.progress import Progress
 
 RECORD = Progress(
     phase="sampling",

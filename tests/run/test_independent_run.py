@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc.base import SamplerSetup
+from kmc.model.toys import Gaussian
 from kmc.run.run import dealt, shares
-from kmc.targets.toys import Gaussian
+from kmc.samplers.base import SamplerSetup
 from tests.grids import slow_except
 
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)

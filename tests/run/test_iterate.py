@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.targets.toys import Gaussian
+from kmc.model.toys import Gaussian
 
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
 OPTIONS = {"dim": 2, "sampler": "random-walk", "draws": 40, "warmup": 30, "seed": 1}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.run.precision import largest_error
+from kmc.run.budget import largest_error
 
 QUIET = {"progress": False, "sampler": "adaptive-metropolis"}
 MODEL = kmc.Model(lambda p: -0.5 * p["a"] ** 2 - p["b"], parameters={"a": kmc.Real(), "b": kmc.Positive()})

@@ -8,9 +8,9 @@ import pytest
 import xarray
 
 from kmc._version import __version__
-from kmc.mcmc.base import MOVES, STATS
+from kmc.model.model import Model
 from kmc.run.results import to_arviz
-from kmc.targets.model import Model
+from kmc.samplers.base import MOVES, STATS
 from tests.grids import slow_except
 from tests.run.sweeps import trace
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.readout.evaluated import read
+from kmc.posterior.results import read
 from kmc.run import run
 from kmc.run.run_statistics import contradiction
 

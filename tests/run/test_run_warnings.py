@@ -1,7 +1,7 @@
 import pytest
 
 from kmc.run.budget import UNKNOWN, Spent
-from kmc.run.rejected import NONE, Rejections
+from kmc.run.evaluation_summary import NONE, Rejections
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
 
 WELL = {
@@ -94,7 +94,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
         ("low-acceptance", {"acceptance": 0.03}, "Only 3.0% of the proposals were accepted", "reparametrize"),
         ("low-acceptance", {"acceptance": 0.3}, "Only 30% of the proposals were accepted", "allow more evaluations"),
         ("chains-disagree", {"rhat": 1.4}, "chains disagree (R-hat 1.40)", "allow more evaluations"),
-        ("constant-coordinate", {"rhat": float("inf")}, "never moved", "start nearer"),
+        ("constant-coordinate", {"rhat": float("inf")}, "never moved", "kmc.find_start"),
         ("runs-disagree", {"disagreement": -6.3}, "disagree on a mean or a tail (p = 5e-07)", "allow several times"),
         ("drift", {"drift": -5.0}, "still change from one fifth of the run to the next (p = 1e-05)", "allow more"),
         ("drift", {"drift": -400.0}, "still change from one fifth of the run to the next (p < 1e-10)", "allow more"),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc.base import MOVES
-from kmc.targets.toys import Banana, Bimodal, Gaussian
+from kmc.model.toys import Banana, Bimodal, Gaussian
+from kmc.samplers.base import MOVES
 from tests.counted import Counted
 from tests.grids import slow_except
 from tests.oracles.mcmc import assert_standard
@@ -40,7 +40,7 @@ def statistic(idata, name, group="sample_stats"):
     return np.asarray(idata[group][name])
 
 
-FROZEN = {"proposals", "surrogate", "final_state"}  # of kernel HMC only: see test_frozen
+FROZEN = {"proposals", "surrogate", "final_state"}  # of kernel HMC only: see test_frozen_surrogates
 
 
 def groups(idata):
@@ -179,8 +179,8 @@ def test_warm_up_and_draws_are_as_many_as_asked(sampler, warmup):
     sweeps = SMALL.burn_in if sampler is SMALL else warmup
     assert positions(idata, "warmup_posterior").shape == (4, sweeps, 2)
     assert idata.attrs["tuning_steps"] == sweeps
-    if sampler is SMALL:  # the first points are 12 at least; the test of the surrogate, 12 or 13, comes on top
-        assert idata.attrs["surrogate_n_values"] <= max(12, 4 * warmup) + 13
+    if sampler is SMALL:  # the first points are 12 at least; tests of the surrogate, and points elsewhere, come on top
+        assert idata.attrs["surrogate_n_values"] <= max(12, 4 * warmup) + 12 + 4
 
 
 # Seeds

@@ -6,9 +6,9 @@ from scipy import stats
 
 import kmc
 from kmc.run.unvisited import unvisited
+from kmc.surrogate.coordinates.transport import IDENTITY
+from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component, Density
-from kmc.surrogate.transport import IDENTITY
-from kmc.surrogate.whitening import Whitening
 from tests.control_variates.synthetic import gaussian_state
 
 CENTERS, SDS, SHARES = np.array([[3.0], [-3.0]]), np.array([1.0, 0.5]), np.array([0.3, 0.7])

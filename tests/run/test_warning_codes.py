@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import kmc
-from kmc.run.ends import AtBothEnds
-from kmc.run.rejected import NONE, Rejections
+from kmc.run.evaluation_summary import NONE, Rejections
+from kmc.run.run_statistics import AtBothEnds
 from kmc.run.run_warnings import FinishedRun, run_warnings
 from kmc.run.warning_codes import CODES
 from tests.run.test_run_warnings import FITTED, NOISY, TWICE_FAILED, WELL, sampler_of

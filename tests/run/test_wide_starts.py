@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.targets.starts import near, wide_batches
+from kmc.model.starts import near, wide_batches
 
 SMALL = kmc.KernelHMC()
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.kernels import Exponential, Gaussian, Matern52, Metric
-from kmc.mcmc.score_fitter import Fitter
+from kmc.samplers.score_fitter import Fitter
 from kmc.scores import FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF, choice
 from kmc.scores.base_fits import fit_base
 from kmc.scores.densities import Flat, StudentT

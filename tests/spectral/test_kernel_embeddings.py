@@ -7,7 +7,7 @@ import pytest
 from kmc.errors import KmcWarning
 from kmc.kernels import Gaussian, Polynomial
 from kmc.spectral import KernelJL, KernelPCA, NystromEmbedding
-from kmc.spectral.embedding import draw
+from kmc.spectral.kernel_embeddings import draw
 from tests.oracles import sketches as oracle
 
 EMBEDDINGS = [KernelJL, NystromEmbedding, KernelPCA]

@@ -26,9 +26,9 @@ def torch():
 
 @pytest.fixture
 def training(torch):
-    from kmc.spectral import neural_training
+    from kmc.spectral import neural
 
-    return neural_training
+    return neural
 
 
 def network(training, dim, outputs):

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from kmc.surrogate import jit_state
+from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
+from kmc.surrogate.coordinates.wall_jit_state import WallState, log_chances
+from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import whitened_coordinates
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.jit_state import SurrogateJitState, check_jit_state
@@ -11,9 +14,6 @@ from kmc.surrogate.mass import without_spurious_mass
 from kmc.surrogate.mean import mean_gradients, mean_values
 from kmc.surrogate.process import PRIOR, Seen, _jit_state, fit_to_draws
 from kmc.surrogate.regression import Hyperparameters, Observations, condition
-from kmc.surrogate.transport import IDENTITY, Funnel
-from kmc.surrogate.wall_jit_state import WallState, log_chances
-from kmc.surrogate.whitening import Whitening
 from tests.jit_states import allocations, evaluate
 from tests.oracles import differences, mcmc
 from tests.oracles import point as oracle
@@ -194,7 +194,7 @@ def test_the_mean_with_known_gradients_and_a_metric_is_compiled_as_it_is(scales)
     coordinates = type(coordinates)(coordinates.center, coordinates.whitening, metric, scales)
     theta = Hyperparameters(1.0, -0.5, 0.7, 0.4, -3.0)
     regression = condition(Observations(x, surface(x), None, x[:9], surface_slope(x[:9])), coordinates, theta)
-    mean = without_spurious_mass(regression, PRIOR)
+    mean = without_spurious_mass(regression, PRIOR * np.eye(len(regression.mean.linear)))
     state = _jit_state(mean, 0.0, 1e3, 1e3)
     assert len(state.slopes) == 9 and state.both > 0.05
     fresh = 0.8 * rng.standard_normal((20, 3))
@@ -241,7 +241,7 @@ def test_arrays_that_loops_would_leave_are_refused(name, wrong):
 @pytest.mark.parametrize("name", ["kernels", "known slopes"])
 def test_a_point_allocates_nothing(name):
     """A thousand points need as many allocations as one: the workspace and the result."""
-    one, many = allocations(jit_state.gradients, [(STATES[name], np.zeros((n, 3))) for n in (1, 1000)])
+    one, many = allocations(jit_state.values_and_gradients, [(STATES[name], np.zeros((n, 3))) for n in (1, 1000)])
     assert one == many > 0
 
 
@@ -255,6 +255,6 @@ def test_fits_of_any_kind_do_not_recompile():
         jit_state.values(process.jit_state, z)
         jit_state.gradients(process.jit_state, z)
         evaluate(process.jit_state, z[0])
-        functions = (getattr(jit_state, name) for name in ("value_and_gradient", "workspace", "values", "gradients"))
+        functions = (getattr(jit_state, name) for name in ("value_and_gradient", "workspace", "values_and_gradients"))
         compiled.append([len(f.signatures) for f in functions])
     assert compiled == compiled[:1] * 3

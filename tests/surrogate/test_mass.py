@@ -47,7 +47,7 @@ def test_where_nothing_is_known_the_prior_mean_holds():
     z = scaled_coordinates(points).map(points)
     values = np.sin(points[:, 0])
     regression = fit(Observations(points, values + 0.25 * np.sum(z**2, axis=1)), scaled_coordinates(points))
-    mean = without_spurious_mass(regression, 0.5)
+    mean = without_spurious_mass(regression, 0.5 * np.eye(2))
     np.testing.assert_allclose(mean_values(mean, regression.coordinates, points)[:, 0], values, atol=0.05)
 
 

@@ -1,9 +1,10 @@
-"""What all executors share: their options, models as bytes, blocks of points, calls that take too long."""
+"""Share among executors: options, models as bytes, blocks of points, calls that take too long, the use of workers."""
 
 from __future__ import annotations
 
+import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, Protocol
@@ -12,10 +13,10 @@ import numpy as np
 
 from kmc.checks import check_number
 from kmc.errors import EvaluationError
+from kmc.model.evaluate import Evaluation, Mapper
+from kmc.model.model import Model
+from kmc.model.returned import Failure, failed_call
 from kmc.pickles import load_pickle
-from kmc.targets.evaluate import Evaluation, Mapper
-from kmc.targets.model import Model
-from kmc.targets.returned import Failure, failed_call
 
 Outcomes = list[Evaluation | Failure]
 
@@ -24,7 +25,7 @@ class Executor(Protocol):
     """Options of an executor: where evaluations run."""
 
     def open(self, model: Model) -> AbstractContextManager[Mapper | None]:
-        """A mapper, valid while the context lasts; None: evaluate in this process."""
+        """Return a context that provides a mapper while it lasts, or None: evaluate in this process."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class InProcess:
 
 
 def blocks(points: np.ndarray, count: int) -> list[np.ndarray]:
-    """The rows of points (k, d) in at most ``count`` blocks of nearly equal size, in order."""
+    """Split the rows of points (k, d) into at most ``count`` blocks of nearly equal size, in order."""
     return np.array_split(points, max(1, min(count, len(points))))
 
 
@@ -48,7 +49,7 @@ def check_timeout(options: Any) -> None:
 
 
 def packed(model: Model) -> bytes:
-    """A model as bytes, lambdas and closures included.
+    """Pickle a model to bytes, lambdas and closures included.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def _with_cache(function: Any, parameters: dict[str, Any]) -> Any:
 
 
 def unpacked(payload: bytes) -> Model:
-    """A model from its bytes.
+    """Load a model from its bytes.
 
     Raises
     ------
@@ -97,7 +98,58 @@ def unpacked(payload: bytes) -> Model:
 
 
 def too_late(model: Model, points: np.ndarray, timeout: float) -> EvaluationError:
-    """The error for a call at points (k, d) that takes longer than allowed."""
+    """Return the error for a call at points (k, d) that takes longer than allowed."""
     x = points if model.vectorized else points[0]
     late = f"took longer than timeout={timeout:g} seconds"
     return failed_call(model, x, f"log_density {late}", "raise timeout, make log_density faster", reason=late)
+
+
+@dataclass
+class Usage:
+    """Seconds that evaluations took, and how long workers waited.
+
+    Attributes
+    ----------
+    workers : int
+        Number of workers that evaluate at the same time, at present.
+    count, busy, longest
+        Evaluations so far, their seconds together, and the longest.
+    n_timeouts : int
+        Evaluations that took longer than the executor's ``timeout``.
+    """
+
+    workers: int
+    count: int = 0
+    busy: float = 0.0
+    longest: float = 0.0
+    n_timeouts: int = 0
+    _before: float = 0.0  # seconds of all workers until their number last changed
+    _began: float = field(default_factory=time.monotonic)  # then, or at the start
+    _latest: float = field(default_factory=time.monotonic)
+
+    def note(self, seconds: float, points: np.ndarray) -> None:
+        """Count evaluations at points (k, d), k > 0, that have ended and took so many seconds together."""
+        count = len(points)
+        self._latest = time.monotonic()
+        self.count, self.busy = self.count + count, self.busy + seconds
+        self.longest = max(self.longest, seconds / count)
+
+    def resize(self, workers: int) -> None:
+        """Set the number of workers from now on."""
+        if workers != self.workers:
+            now = time.monotonic()
+            self._before += self.workers * (now - self._began) if self.count else 0.0
+            self.workers, self._began = workers, now
+
+    def facts(self) -> dict[str, Any]:
+        """For the results' attributes; empty before the first evaluation."""
+        if not self.count:
+            return {}
+        available = self._before + self.workers * max(self._latest - self._began, 0.0)
+        return {
+            "workers": self.workers,
+            "workers_waited": min(max(1.0 - self.busy / max(available, 1e-9), 0.0), 1.0),
+            "evaluation_seconds": self.busy / self.count,
+            "longest_evaluation_seconds": self.longest,
+            "n_timeouts": self.n_timeouts,
+        }

@@ -13,12 +13,11 @@ from uuid import uuid4
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.model.evaluate import Evaluation, Mapper
+from kmc.model.model import Model
+from kmc.model.returned import Failure, failed_value
 from kmc.run.executors.base import Outcomes, blocks, check_timeout
-from kmc.run.executors.futures import Futures
-from kmc.run.executors.task import Answer, Package, Task, package
-from kmc.targets.evaluate import Evaluation, Mapper
-from kmc.targets.model import Model
-from kmc.targets.returned import Failure, failed_value
+from kmc.run.executors.tasks import Answer, Futures, Package, Task, package
 
 _NAME = "kmc-evaluate"
 _ATTEMPTS = 5  # the first one may find that the worker does not have the model
@@ -124,7 +123,7 @@ class _DaskMapper(Futures):
         return max(self.usage.workers - len(self._under_way), 1)
 
     def ready(self) -> list[tuple[int, Evaluation | Failure]]:
-        """The same, with a look at the cluster now and then."""
+        """Wait for the next answer, and take all that are there; count the workers of the cluster now and then."""
         self._look()
         return super().ready()
 
@@ -185,5 +184,5 @@ class _DaskMapper(Futures):
         return self._given_up(part, f"dask gave up the evaluation, {what}, {type(error).__name__}: {error}")
 
     def _given_up(self, part: np.ndarray, what: str) -> EvaluationError:
-        """An error with the points of the task; one of them, or none, is the cause."""
+        """Return an error with the points of the task; one of them, or none, is the cause."""
         return failed_value(self._made.model, part[0] if len(part) == 1 else part, what, _REMEDY)

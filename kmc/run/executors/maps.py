@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.model.evaluate import Mapper
+from kmc.model.model import Model
+from kmc.model.returned import Failure
 from kmc.run.executors.base import Outcomes, blocks, check_timeout
-from kmc.run.executors.futures import Futures, Send, sender
-from kmc.run.executors.task import Answer, Package, package
-from kmc.targets.evaluate import Mapper
-from kmc.targets.model import Model
-from kmc.targets.returned import Failure
+from kmc.run.executors.tasks import Answer, Futures, Package, Send, package, sender
 
 
 @dataclass(frozen=True)

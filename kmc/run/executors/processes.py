@@ -1,4 +1,4 @@
-"""Evaluations in worker processes of this machine."""
+"""Evaluate in worker processes of this machine, which end when their parent ends, however that ends."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.util import Finalize
+from threading import Thread
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from kmc.checks import check_count
 from kmc.errors import EvaluationError
 from kmc.interrupts import children_uninterrupted, uninterrupted
-from kmc.run.executors.base import Outcomes, blocks, check_timeout, packed, too_late
-from kmc.run.executors.usage import Usage
-from kmc.run.executors.worker import killed_with, serve
-from kmc.targets.evaluate import Evaluation, Mapper
-from kmc.targets.model import Model
-from kmc.targets.returned import Failure, failed_call
+from kmc.model.evaluate import Evaluation, Mapper, evaluate_block
+from kmc.model.model import Model
+from kmc.model.returned import Failure, failed_call
+from kmc.run.executors.base import Outcomes, Usage, blocks, check_timeout, packed, too_late, unpacked
 
 _NAME = "kmc-worker"
 _TRIES = 2  # of an evaluation whose process dies
 _PATIENCE = 2.0  # seconds for an idle process to end
 _starting = threading.Lock()
+
+_LOOK = 1.0  # seconds between looks at the parent
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,10 @@ class _Job:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """A context in which processes are started that do not import the script, also by a daemonic process.
+    """Provide a context in which processes start that do not import the script, also from a daemonic process.
 
     multiprocessing would import ``__main__`` by its file or name, and start nothing in a daemonic process, whose
-    children could outlive it; those of kmc cannot, see :func:`kmc.run.executors.worker.killed_with`.
+    children could outlive it; those of kmc cannot, see :func:`kmc.run.executors.processes.killed_with`.
     """
     main, process = vars(sys.modules["__main__"]), vars(multiprocessing.current_process())["_config"]
     with _starting:
@@ -293,3 +295,67 @@ class Pool:
         for worker in self._workers:
             worker.kill()
         self._workers.clear()
+
+
+def serve(connection: Connection, lifeline: Connection) -> None:
+    """Receive a model, send None or a sentence that says what is wrong, then answer requests.
+
+    The process leaves the terminal's process group, where Ctrl-C would reach it, for a group of its own, in which it
+    can be ended together with whatever the user's function has started. ``lifeline`` closes when the parent ends, and
+    then the group is killed.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None and parent.pid is not None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "setpgid"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        os.setpgid(0, 0)
+    if not killed_with(lifeline, -os.getpid()):
+        Thread(target=watch, args=(lifeline, parent.pid), daemon=True).start()
+    if wait([lifeline], 0):  # the parent has ended already
+        return
+    for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
+        os.environ[f"{library}_NUM_THREADS"] = "1"
+    try:
+        model = unpacked(connection.recv_bytes())
+        connection.send(None)
+        with threadpool_limits(1):
+            while True:
+                while not connection.poll(_LOOK):
+                    if os.getppid() != parent.pid:  # while a fork of it keeps the pipes open
+                        return
+                connection.send(evaluate_block(model, connection.recv()))
+    except EvaluationError as error:
+        connection.send(str(error))
+    except (EOFError, OSError):  # the parent has closed the connection
+        return
+
+
+def killed_with(lifeline: Connection, process: int) -> bool:
+    """Ask the kernel to kill a process, or a group if negative, when the writing end of a pipe is closed.
+
+    Only Linux can do so, and not in every sandbox; the result tells whether it will. It needs no cooperation of the
+    process, which may still be starting, or busy in compiled code. (A parent-death signal, ``PR_SET_PDEATHSIG``, would
+    be sent when the thread ends that has started the process, and can only be asked for by the process itself.)
+    """
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    descriptor = lifeline.fileno()
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETOWN, process)
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_ASYNC)
+    except OSError:
+        return False
+    return True
+
+
+def watch(lifeline: Connection, parent: int) -> None:
+    """End this process and its group once the parent has ended."""
+    while not wait([lifeline], _LOOK) and os.getppid() == parent:
+        pass
+    if hasattr(os, "killpg"):
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)

@@ -1,9 +1,9 @@
 """A run on disk: a Zarr store that is written while sampling, and from which the run can be resumed.
 
-A sampler (:mod:`kmc.mcmc.base`) is deterministic, given its seed, its start points and the values that it receives. So
-the *history*, every true evaluation in order, determines the run, like the log of a database. To resume is to run again
-and to take values from the history as long as there are any. A *snapshot* of the samplers avoids most of that work;
-results do not depend on when it was taken.
+A sampler (:mod:`kmc.samplers.base`) is deterministic, given its seed, its start points and the values that it receives.
+So the *history*, every true evaluation in order, determines the run, like the log of a database. To resume is to run
+again and to take values from the history as long as there are any. A *snapshot* of the samplers avoids most of that
+work; results do not depend on when it was taken.
 
 ::
 

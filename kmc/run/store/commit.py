@@ -21,11 +21,11 @@ import numpy as np
 
 from kmc._version import __version__
 from kmc.errors import KmcWarning
-from kmc.mcmc.base import STATS
 from kmc.run.store.columns import Record, sizes
 from kmc.run.store.files import Damaged, Folder, StoreError, quoted
+from kmc.samplers.base import STATS
 
-FORMAT = 3
+FORMAT = 5
 
 ROOT, COPY = "zarr.json", "commit.json"
 """The file with the attributes, and its copy, which is written after it."""

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.model.evaluate import Evaluation
 from kmc.run.store.columns import read_rows
 from kmc.run.store.commit import AHEAD, read_commit
 from kmc.run.store.files import Damaged, Folder, StoreError
 from kmc.run.store.parts import Record, read_plain, write_plain
-from kmc.targets.evaluate import Evaluation
 
 GIVEN = "evaluations"
 """The file of given evaluations."""

@@ -10,13 +10,14 @@ from typing import Any, Never
 import numpy as np
 
 from kmc.checks import as_amount, as_count, as_flag
+from kmc.model.model import Model
 from kmc.run import arguments
 from kmc.run.arguments import Request
-from kmc.run.continued import Continued
 from kmc.run.executors import Executor, as_executor
-from kmc.run.given import Given
-from kmc.run.meter import Progress
+from kmc.run.final_state import Continued
+from kmc.run.history import Given
 from kmc.run.prepare import refuse_unknown
+from kmc.run.progress import Progress
 from kmc.run.run import Run
 from kmc.run.sample import drive
 from kmc.run.store.commit import read_commit
@@ -31,7 +32,6 @@ from kmc.run.store.open import (
     stored_model,
     stored_sampler,
 )
-from kmc.targets.model import Model
 
 
 def extend(

@@ -15,9 +15,8 @@ from xarray.core import indexing
 from kmc.errors import warn
 from kmc.ess import ENOUGH_DRAWS
 from kmc.kernel_hmc.sampler import KernelHMC
-from kmc.mcmc.base import FURTHER_STATS, STATS
-from kmc.run.frozen import Frozen, as_group, unflattened
-from kmc.run.given import EVALUATIONS
+from kmc.run.frozen_surrogates import Frozen, as_group, unflattened
+from kmc.run.history import EVALUATIONS
 from kmc.run.results import Drawn, as_evaluations, laid_out
 from kmc.run.store.columns import Column, Record, Rows
 from kmc.run.store.commit import Commit, read_commit
@@ -27,6 +26,7 @@ from kmc.run.store.open import DATA, as_path, from_coordinates
 from kmc.run.store.parts import read_plain
 from kmc.run.store.plain import Plain
 from kmc.run.store.recorder import SURROGATE
+from kmc.samplers.base import FURTHER_STATS, STATS
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -115,7 +115,7 @@ def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
 
 
 def computed(parts: Sequence[Any], skips: Sequence[int], n: int, function: Callable[[int, np.ndarray], Any]) -> Any:
-    """A lazy array (chain, draw) of a function of the rows (k, d) of each chain of :func:`lazily`."""
+    """Make a lazy array (chain, draw) of ``function(chain, rows)``, with the rows (n, d) of :func:`lazily`."""
     return indexing.LazilyIndexedArray(_Computed(_SideBySide(parts, skips, n), function))
 
 
@@ -257,7 +257,7 @@ class _SideBySide(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def _read(self, key):
-        """The elements at a key of whole numbers and slices; whole rows are read, as they are in one chunk."""
+        """Return the elements at a key of whole numbers and slices; rows are read whole, as they are in one chunk."""
         chain, draw, *others = key
         wanted = np.atleast_1d(np.arange(self.shape[1])[draw])
         first, end = (wanted.min(), wanted.max() + 1) if len(wanted) else (0, 0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from kmc.pickles import Untrusted
 from kmc.run.arguments import Request
-from kmc.run.given import Given
+from kmc.run.history import Given
 from kmc.run.results import data_of, described
 from kmc.run.store.commit import ROOT, Commit, read_commit, write_commit
 from kmc.run.store.evaluations import GIVEN, read_given, write_given

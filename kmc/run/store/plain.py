@@ -30,7 +30,7 @@ import numpy as np
 
 PACKAGES = (
     "kmc.kernel_hmc",
-    "kmc.mcmc",
+    "kmc.samplers",
     "kmc.surrogate",
     "kmc.kernels",
     "kmc.bases",
@@ -38,14 +38,14 @@ PACKAGES = (
     "kmc.scores",
     "kmc.regression",
     "kmc.krylov",
-    "kmc.run.meter",
-    "kmc.targets.angles",
-    "kmc.targets.space",
-    "kmc.targets.transforms",
+    "kmc.run.progress",
+    "kmc.model.angles",
+    "kmc.model.space",
+    "kmc.model.transforms",
 )
 """Packages and modules whose classes may be part of a state: they only compute, without files or processes."""
 
-CONSTANTS = ("kmc.surrogate.transport:IDENTITY",)
+CONSTANTS = ("kmc.surrogate.coordinates.transport:IDENTITY",)
 """Objects that are compared by identity."""
 
 _BIT_GENERATORS: dict[str, Any] = {
@@ -331,7 +331,7 @@ def extent_of(values: np.ndarray, strides: Sequence[int]) -> int:
 
 
 def with_strides(values: np.ndarray, strides: Sequence[int]) -> np.ndarray:
-    """A copy with this memory layout; strides are not negative."""
+    """Return a copy with this memory layout; strides are not negative."""
     extent = extent_of(values, strides)
     array: np.ndarray = np.ndarray(values.shape, values.dtype, np.zeros(extent, np.uint8), strides=tuple(strides))
     array[...] = values
@@ -339,7 +339,7 @@ def with_strides(values: np.ndarray, strides: Sequence[int]) -> np.ndarray:
 
 
 def _named(name: str) -> Any:
-    """A class or an object of a known module."""
+    """Return the class or object of this name in a known module; NotPlain for other modules."""
     module, _, path = name.partition(":")
     if not any(module == package or module.startswith(f"{package}.") for package in PACKAGES):
         raise NotPlain(f"{name!r} is in none of {', '.join(PACKAGES)}")
@@ -350,7 +350,7 @@ def _named(name: str) -> Any:
 
 
 def _known(name: str) -> type:
-    """A class whose instances may be part of a state."""
+    """Return the class of this name if its instances may be part of a state, or raise NotPlain."""
     kind = _named(name)
     if not (isinstance(kind, type) and f"{kind.__module__}:{kind.__qualname__}" == name and _is_known(kind)):
         raise NotPlain(f"{name!r} is not a class that a state may hold")

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from kmc.run.frozen import blocks_of, flattened
-from kmc.run.recording import RecordedRun
+from kmc.model.evaluate import Evaluation, Evaluator
+from kmc.run.frozen_surrogates import blocks_of, flattened
 from kmc.run.results import described
+from kmc.run.store.base import RecordedRun
 from kmc.run.store.columns import Column, put_rows, read_rows
 from kmc.run.store.commit import SNAPSHOTS, Commit, read_commit, versions, write_commit
 from kmc.run.store.evaluations import Batch, Found, Mismatch, Past, columns_of, read_ahead, write_ahead
 from kmc.run.store.files import Damaged, Folder, Lock, StoreError
 from kmc.run.store.parts import Record, read_snapshot, write_bytes, write_snapshot
 from kmc.run.trace import side_by_side
-from kmc.targets.evaluate import Evaluation, Evaluator
 
 COMMIT_SECONDS = 0.25  # least time between commits.
 SNAPSHOT_SECONDS = 5.0  # least time of the sampler itself between snapshots: what repeating it would cost.

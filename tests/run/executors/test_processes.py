@@ -18,9 +18,9 @@ from threadpoolctl import threadpool_info
 
 import kmc
 from kmc.errors import EvaluationError
+from kmc.model.evaluate import Evaluator, settled
+from kmc.model.model import Model
 from kmc.run.executors import ProcessExecutor
-from kmc.targets.evaluate import Evaluator, settled
-from kmc.targets.model import Model
 from tests.run.executors import models
 from tests.run.executors.models import POINTS, gone, wait_until
 from tests.run.executors.test_executors import sampled
@@ -286,7 +286,7 @@ def test_idle_workers_end_with_a_parent_that_is_killed_although_a_fork_of_it_goe
 WATCHED = """
 import multiprocessing, os, subprocess, sys, time
 from threading import Thread
-from kmc.run.executors.worker import watch
+from kmc.run.executors.processes import watch
 
 reader, writer = multiprocessing.Pipe(duplex=False)
 if os.fork():

@@ -3,7 +3,7 @@
 import numpy as np
 
 import kmc
-from kmc.run.continued import GROUP
+from kmc.run.final_state import GROUP
 
 QUIET = {"progress": False, "seed": 7, "chains": 2}
 

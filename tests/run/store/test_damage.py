@@ -9,8 +9,8 @@ import pytest
 
 import kmc
 from benchmarks import damage
+from kmc.model.space import ParameterSpace
 from kmc.run.store import files
-from kmc.targets.space import ParameterSpace
 from tests.grids import slow_except
 from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, settings
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.targets.space import ParameterSpace
+from kmc.model.space import ParameterSpace
 from tests.grids import slow_except
 from tests.run.store.runs import assert_same, groups, log_density, settings
 

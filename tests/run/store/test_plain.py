@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc.base import SamplerSetup
-from kmc.mcmc.history import History
 from kmc.run.prepare import prepare
 from kmc.run.store.plain import NotPlain, Plain, flatten, restore
+from kmc.samplers.base import SamplerSetup
+from kmc.samplers.score_fitter import History
+from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
 from kmc.surrogate.process import Process
-from kmc.surrogate.transport import IDENTITY, Funnel
 from tests.grids import slow_except
 from tests.run.store.runs import SAMPLERS, log_density
 
@@ -235,7 +235,7 @@ def test_what_kmc_did_not_make_is_foreign():
 def test_what_kmc_made_and_is_not_known_is_named():
     history = History(2)
     history.model = kmc.Model(log_density, dim=2)
-    with pytest.raises(NotPlain, match=r"kmc.mcmc.history:History.model is a kmc.targets.model.Model"):
+    with pytest.raises(NotPlain, match=r"kmc.samplers.score_fitter:History.model is a kmc.model.model.Model"):
         flatten({"process": [history]})
     history.model = partial(print)  # of functools
     assert len(flatten(history).foreign) == 1

@@ -1,0 +1,215 @@
+"""Sources of evaluations beside the surrogate's own draws: where its chains do not go, and something may be.
+
+A batch has the points of some sources at its head, and for the rest draws of the surrogate at several powers
+(:mod:`kmc.kernel_hmc.batch`). Others are asked before the surrogate is frozen. Each is an entry of a list in
+:mod:`kmc.kernel_hmc.learning`, and learning works without it: benchmarks/ablation.py says what it is worth.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from kmc.kernel_hmc.modes import far_apart, maximum
+from kmc.surrogate.process import Process, Seen, fit_widely
+
+RADII = tuple(0.25 * 2.0**k for k in range(6))
+"""Half the widths of the cubes around the best point in which a step of a climb may end, in standard deviations of the
+points that count: as many of them are allowed as earlier steps were good for, as in trust-region methods (Conn, Gould
+and Toint 2000, Trust-Region Methods, SIAM).
+"""
+
+LOST = 2
+"""Cubes that are not allowed any more after a step that found no higher value; one more is after one that did."""
+
+WORTH = 1.0
+"""Nats that a step of a climb must promise."""
+
+LONG = 2.0
+"""Length of a step beyond the draws, in standard deviations of those around its start, in their widest direction."""
+
+_ENDS = 0.05  # share of the draws that are ends: the farthest ones
+_KINDS = 2, 3  # numbers of like groups that are tried in exchanges
+
+
+class Known(NamedTuple):
+    """What a source is told."""
+
+    seen: Seen
+    process: Process  # fitted to it
+    searched: bool  # whether the process has new hyperparameters, as it has now and then
+    rng: np.random.Generator
+
+
+class Source(ABC):
+    """A source, with a memory of its own if it needs one."""
+
+    @abstractmethod
+    def points(self, known: Known, most: int) -> np.ndarray:
+        """Return at most so many points (k, d)."""
+
+    def tell(self, values: np.ndarray, highest: float) -> None:
+        """Take note of the values (k,) at the last points that were new, when ``highest`` was the highest one."""
+        return
+
+
+class Climb(Source):
+    """The climb to the posterior, when the first points are far below it.
+
+    A step in each batch; after steps in vain, at searches only.
+    """
+
+    def __init__(self):
+        self._cubes = len(RADII)
+
+    def points(self, known: Known, most: int) -> np.ndarray:
+        """See :class:`Source`."""
+        if known.searched:
+            self._cubes = max(self._cubes, LOST)
+        if not self._cubes:
+            return known.seen.points[:0]
+        step = climb(known.seen, known.rng, self._cubes)[:most]
+        if not len(step):
+            self._cubes = 0
+        return step
+
+    def tell(self, values: np.ndarray, highest: float) -> None:
+        """See :class:`Source`."""
+        risen = np.any(values > highest)
+        self._cubes = min(self._cubes + 1, len(RADII)) if risen else max(self._cubes - LOST, 0)
+
+
+class Beyond(Source):
+    """Steps beyond ends of the draws that are far apart.
+
+    A surrogate that falls too early there hides what is beyond them from its own chains.
+    """
+
+    def points(self, known: Known, most: int) -> np.ndarray:
+        """See :class:`Source`."""
+        process = known.process
+        z = beyond(process.coordinates(known.seen.draws), most, known.rng)
+        return process.back(z[np.linalg.norm(z, axis=1) < process.reach])
+
+
+class BeyondAtSearches(Beyond):
+    """One such step when the process has new hyperparameters, and its draws other ends."""
+
+    def points(self, known: Known, most: int) -> np.ndarray:
+        """See :class:`Source`."""
+        return super().points(known, min(most, int(known.searched)))
+
+
+class Exchanges(Source):
+    """The highest point with exchanged blocks of coordinates, once: as high, where labels can be exchanged.
+
+    A value with noise would not tell.
+    """
+
+    def __init__(self):
+        self._tried = False
+
+    def points(self, known: Known, most: int) -> np.ndarray:
+        """See :class:`Source`."""
+        tried, self._tried = self._tried or known.seen.noisy, True
+        return exchanges(known.seen.points[np.argmax(known.seen.values)], 0 if tried else most)
+
+
+def climb(seen: Seen, rng: np.random.Generator, cubes: int) -> np.ndarray:
+    """Return the point (1, d) that promises most, or none, (0, d).
+
+    It is the maximum of a wide fit's mean in one of the smallest cubes around the best point, that with
+    the largest mean minus standard deviation: a step is as long as the fit is sure of.
+    """
+    fit = fit_widely(seen, rng)
+    steps = _maxima(
+        fit, RADII[:cubes], seen.points[np.argmax(np.where(np.isfinite(seen.values), seen.values, -np.inf))]
+    )
+    gains = fit.temperature * fit.heights(steps)
+    errors = fit.temperature * fit.regression.standard_deviations(steps)
+    best = int(np.argmax(gains - errors))
+    return steps[[best]] if gains[best] > WORTH else steps[:0]
+
+
+def _maxima(fit: Process, radii: Sequence[float], start: np.ndarray) -> np.ndarray:
+    """Return the maximum of the mean in each cube around the start (d,), (k, d)."""
+    origin = z = fit.coordinates(start[None, :])[0]
+    maxima = []
+    for radius in radii:
+        z = maximum(fit, z, np.stack([origin - radius, origin + radius]))
+        maxima.append(z)
+    return fit.back(np.array(maxima))
+
+
+def beyond(draws: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return at most so many points (k, d), each a step out from one of the ends of draws (n, d), which are white.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.kernel_hmc.sources import beyond
+    >>> rng = np.random.default_rng(1)
+    >>> along = rng.normal(size=(1_000, 2)) * [3.0, 0.1]
+    >>> bool(np.abs(beyond(along, 1, rng))[0, 0] > np.quantile(np.abs(along[:, 0]), 0.95))
+    True
+    """
+    draws = np.unique(draws, axis=0)
+    dim = draws.shape[1]
+    around = 2 * dim + 2
+    if most < 1 or len(draws) < around:
+        return draws[:0]
+    middle = draws.mean(axis=0)
+    distances = np.linalg.norm(draws - middle, axis=1)
+    ends = draws[np.argsort(-distances, kind="stable")[: max(int(_ENDS * len(draws)), most)]]
+    starts = far_apart(ends, int(rng.integers(len(ends))), most)
+    _, near = cKDTree(draws).query(starts, k=around)
+    steps = []
+    for start, rows in zip(starts, near, strict=True):
+        variances, directions = np.linalg.eigh(np.cov(draws[rows].T).reshape(dim, dim))
+        out = np.sqrt(max(variances[-1], 0.0)) * directions[:, -1]
+        steps.append(np.copysign(LONG, out @ (start - middle)) * out)
+    return starts + np.array(steps)
+
+
+def exchanges(x: np.ndarray, most: int) -> np.ndarray:
+    """Return at most so many points (k, d) that differ from x (d,) by an exchange of two groups.
+
+    The coordinates, or all but the first or last few of them, are divided into two or three groups
+    of equal size: (a1, b1, a2, b2) or (a1, a2, b1, b2). Beside two groups, one coordinate is a weight on
+    the logit scale, perhaps, and changes its sign in half of the points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.kernel_hmc.sources import exchanges
+    >>> exchanges(np.array([1.0, 2.0, 3.0, 4.0]), 2)
+    array([[2., 1., 4., 3.],
+           [3., 4., 1., 2.]])
+    """
+    found = np.array(list(_exchanged(x))).reshape(-1, len(x))
+    different = found[np.any(found != x, axis=1)]
+    _, first = np.unique(different, axis=0, return_index=True)
+    return different[np.sort(first)[:most]]
+
+
+def _exchanged(x: np.ndarray) -> Iterator[np.ndarray]:
+    for count in _KINDS:
+        rest = len(x) % count
+        if len(x) < count:
+            return
+        for start in {0, rest}:
+            inside = slice(start, start + len(x) - rest)
+            for shape, axis in (((-1, count), 1), ((count, -1), 0)):
+                order = np.arange(count)
+                order[:2] = 1, 0
+                point = x.copy()
+                point[inside] = np.take(x[inside].reshape(shape), order, axis).ravel()
+                yield point
+                if rest == 1 and count == 2:
+                    outside = np.ones(len(x), bool)
+                    outside[inside] = False
+                    yield np.where(outside, -point, point)

@@ -1,0 +1,20 @@
+"""Likelihoods of data, given the outputs of a simulator: ``kmc.Model(simulator=..., likelihood=...)``."""
+
+from kmc.likelihoods.base import Likelihood
+from kmc.likelihoods.continuous import LogNormal, Normal, StudentT
+from kmc.likelihoods.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
+from kmc.likelihoods.custom import Custom
+from kmc.likelihoods.multivariate import MultivariateNormal
+
+__all__ = [
+    "Bernoulli",
+    "Binomial",
+    "Custom",
+    "Likelihood",
+    "LogNormal",
+    "MultivariateNormal",
+    "NegativeBinomial",
+    "Normal",
+    "Poisson",
+    "StudentT",
+]

@@ -1,0 +1,270 @@
+"""The interface of all likelihoods, and the part that those of known data share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from kmc.checks import as_array
+from kmc.likelihoods.arguments import Term, as_data, names_of, summed_to, value_of
+
+Values = Mapping[str, tuple[np.ndarray, ...]]
+"""The numbers of each argument's terms, at some parameters."""
+
+_STEP = np.cbrt(np.finfo(float).eps)  # of central differences, relative to the number
+
+
+@runtime_checkable
+class Likelihood(Protocol):
+    """The interface of all likelihoods: a distribution of data, given outputs of a simulator and some parameters.
+
+    :class:`kmc.Model` takes any object that has it.
+    """
+
+    @property
+    def observed(self) -> np.ndarray | None:
+        """The data, with NaN where they are missing; None if only a function knows them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters that the likelihood names, such as "sigma" for ``sd="sigma"``."""
+
+    @property
+    def can_draw(self) -> bool:
+        """Whether :meth:`draw` simulates data."""
+
+    def log_likelihoods(self, outputs: Any, parameters: Mapping[str, Any]) -> np.ndarray:
+        """Return the log-likelihood of each observation; 0 where it is missing.
+
+        Parameters
+        ----------
+        outputs : array_like, shape (n,)
+            Outputs of the simulator, in the shape of the data, unless a function (`observe`) brings them into it.
+        parameters : mapping of str to float or ndarray
+            At least those in :attr:`names`; with functions, those that the functions use.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            NaN where the output is NaN and there are data; -inf where the density is zero.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The outputs are not numbers in the shape of the data; a parameter is missing or has the wrong shape.
+        """
+
+    def gradients(self, outputs: Any, parameters: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return the gradients of the sum of :meth:`log_likelihoods`.
+
+        Parameters
+        ----------
+        outputs, parameters
+            As for :meth:`log_likelihoods`.
+
+        Returns
+        -------
+        along_outputs : ndarray
+            In the shape of the outputs; 0 where data are missing. If the observations are independent, it is the
+            derivative of each log-likelihood along its own output.
+        along_parameters : dict of str to ndarray
+            By name, in the shape of the parameter. With functions (`observe`, or a covariance that is a function), of
+            all `parameters`, by central differences; otherwise of those in :attr:`names`.
+        """
+
+    def draw(self, outputs: Any, parameters: Mapping[str, Any], rng: np.random.Generator) -> np.ndarray:
+        """Draw data, in the shape of the observed ones, also where those are missing.
+
+        Parameters
+        ----------
+        outputs, parameters
+            As for :meth:`log_likelihoods`.
+        rng : Generator
+
+        Returns
+        -------
+        ndarray
+            NaN where the output is NaN; numbers beyond a bound of the data are that bound.
+        """
+
+
+class OfData(ABC):
+    """A likelihood of data that are known as an array.
+
+    A subclass has three formulas: ``_log_density``, ``_derivatives`` and ``_draw``. This class looks up parameters,
+    leaves out missing data, and applies `observe`.
+
+    Parameters
+    ----------
+    observed : array_like
+        The data, with NaN where they are missing.
+    observe : callable or None
+        Maps (outputs, parameters) to what is compared with the data.
+    terms : mapping of str to tuple of terms
+        By argument, numbers and names of parameters, see :func:`kmc.likelihoods.arguments.as_terms`.
+
+    Attributes
+    ----------
+    observed : ndarray
+        The data.
+    missing : ndarray
+        Where they are missing.
+    """
+
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __init__(self, observed: Any, observe: Any, terms: Mapping[str, tuple[Term, ...]]):
+        if observe is not None and not callable(observe):
+            raise TypeError(f"observe={observe!r}: expected a function of the outputs and of the parameters")
+        self.observed = as_data(observed)
+        self.missing = np.isnan(self.observed)
+        self.observe: Callable[[np.ndarray, Mapping[str, Any]], Any] | None = observe
+        self._terms = terms
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Remember the arguments, for :meth:`with_data`."""
+        made = super().__new__(cls)
+        made._arguments = args, kwargs
+        return made
+
+    def with_data(self, observed: Any) -> Self:
+        """Return the same likelihood of other data (array_like, in the same shape), with NaN where these are missing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kmc
+        >>> kmc.likelihoods.Poisson([3, np.nan]).with_data([1, 4]).observed
+        array([ 1., nan])
+        """
+        args, kwargs = self._arguments
+        data = np.where(self.missing, np.nan, observed)
+        return type(self)(data, *args[1:], **{name: value for name, value in kwargs.items() if name != "observed"})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters that the likelihood names, such as "sigma" for ``sd="sigma"``."""
+        return tuple(dict.fromkeys(name for terms in self._terms.values() for name in names_of(terms)))
+
+    @property
+    def can_draw(self) -> bool:
+        """Always."""
+        return True
+
+    def log_likelihoods(self, outputs: Any, parameters: Mapping[str, Any]) -> np.ndarray:
+        """Return the log-likelihood of each observation, see :meth:`kmc.likelihoods.Likelihood.log_likelihoods`."""
+        mean = self._compared(outputs, parameters)
+        with np.errstate(all="ignore"):
+            found = self._log_density(mean, self._values(parameters))
+        found = np.where(np.isnan(mean), np.nan, found)
+        return np.where(self.missing, 0.0, found)
+
+    def gradients(self, outputs: Any, parameters: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return the gradients of the sum of the log-likelihoods, see :meth:`kmc.likelihoods.Likelihood.gradients`."""
+        mean = self._compared(outputs, parameters)
+        with np.errstate(all="ignore"):
+            along, by_term = self._derivatives(mean, self._values(parameters))
+        along = np.where(self.missing, 0.0, along)
+        if self._has_functions:
+            along_parameters = self._by_differences(outputs, parameters)
+        else:
+            along_parameters = self._along_parameters(by_term, parameters)
+        if self.observe is not None:
+            along = self._through_observe(along, outputs, parameters)
+        return along, along_parameters
+
+    def draw(self, outputs: Any, parameters: Mapping[str, Any], rng: np.random.Generator) -> np.ndarray:
+        """Draw data, see :meth:`kmc.likelihoods.Likelihood.draw`."""
+        mean = self._compared(outputs, parameters)
+        unknown = np.isnan(mean)
+        if unknown.all():
+            return np.full(mean.shape, np.nan)
+        if unknown.any():
+            mean = np.where(unknown, np.nanmean(mean), mean)  # any valid output, as these draws are not used
+        drawn = np.asarray(self._draw(mean, self._values(parameters), rng))
+        return np.where(unknown, np.nan, drawn) if unknown.any() else drawn
+
+    @abstractmethod
+    def _log_density(self, mean: np.ndarray, values: Values) -> np.ndarray:
+        """Return log-densities of the data, given outputs in their shape; anything where data are missing."""
+
+    @abstractmethod
+    def _derivatives(self, mean: np.ndarray, values: Values) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
+        """Return derivatives along the outputs, and, by argument, along the value of each term."""
+
+    @abstractmethod
+    def _draw(self, mean: np.ndarray, values: Values, rng: np.random.Generator) -> np.ndarray:
+        """Draw data in the shape of the outputs."""
+
+    @property
+    def _has_functions(self) -> bool:
+        return self.observe is not None
+
+    def _values(self, parameters: Mapping[str, Any]) -> Values:
+        shape = self.missing.shape
+        return {
+            argument: tuple(value_of(argument, term, parameters, shape) for term in terms)
+            for argument, terms in self._terms.items()
+        }
+
+    def _compared(self, outputs: Any, parameters: Mapping[str, Any]) -> np.ndarray:
+        """Return the numbers that are compared with the data, in their shape."""
+        mean = as_array("outputs", outputs)
+        what = "the outputs have"
+        if self.observe is not None:
+            mean = as_array("observe", self.observe(mean, parameters))
+            what = "observe returned"
+        if mean.shape != self.missing.shape:
+            raise ValueError(f"{what} the shape {mean.shape}: expected {self.missing.shape}, as the data have")
+        return mean
+
+    def _along_parameters(
+        self, by_term: Mapping[str, Sequence[np.ndarray]], parameters: Mapping[str, Any]
+    ) -> dict[str, np.ndarray]:
+        """Sum derivatives along terms to those along the parameters that are terms; several may be the same one."""
+        found = {name: np.zeros(np.shape(parameters[name])) for name in self.names}
+        for argument, derivatives in by_term.items():
+            for term, each in zip(self._terms[argument], derivatives, strict=True):
+                if isinstance(term, str):
+                    whole = np.where(self.missing, 0.0, np.broadcast_to(each, self.missing.shape))
+                    found[term] += summed_to(whole, found[term].shape)
+        return found
+
+    def _through_observe(self, along: np.ndarray, outputs: Any, parameters: Mapping[str, Any]) -> np.ndarray:
+        """Return the gradient along the simulator's outputs, from that along what `observe` makes of them."""
+        x = as_array("outputs", outputs)
+        known = along != 0.0
+
+        def inner(shifted: np.ndarray) -> float:
+            return float(np.sum(along[known] * self._compared(shifted, parameters)[known]))
+
+        return by_differences(inner, x)
+
+    def _by_differences(self, outputs: Any, parameters: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        found = {}
+        for name, value in parameters.items():
+
+            def total(x: np.ndarray, name: str = name) -> float:
+                changed = float(x) if x.ndim == 0 else x
+                return float(np.sum(self.log_likelihoods(outputs, {**parameters, name: changed})))
+
+            found[name] = by_differences(total, np.asarray(value, float))
+        return found
+
+
+def by_differences(function: Callable[[np.ndarray], float], x: np.ndarray) -> np.ndarray:
+    """Return the gradient of a function of an array, by central differences; 0 along numbers that are NaN."""
+    sizes = np.abs(x[np.isfinite(x)])
+    typical = float(sizes.mean()) if sizes.size and sizes.mean() > 0.0 else 1.0
+    gradient = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        if np.isfinite(x[i]):
+            step = _STEP * max(abs(float(x[i])), typical)
+            above, below = x.copy(), x.copy()
+            above[i] += step
+            below[i] -= step
+            gradient[i] = (function(above) - function(below)) / (above[i] - below[i])
+    return gradient

@@ -1,0 +1,250 @@
+"""The log-likelihood of a model whose simulator and likelihood are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kmc.checks import as_array
+from kmc.likelihoods.base import Likelihood, OfData
+
+OUTPUT = "y"
+"""Name of the data of a simulator that returns an array."""
+
+OUTPUTS, PREDICTIVE = "outputs", "posterior_predictive"
+"""Groups of the results, besides "log_likelihood" and "observed_data"."""
+
+
+@dataclass(frozen=True, repr=False)
+class Simulation:
+    """A log-likelihood: that of data, at the outputs of a simulator.
+
+    Parameters
+    ----------
+    simulator : callable
+        Takes a dict of its inputs, and returns an array, or a dict of arrays by name.
+    inputs : tuple of str
+        Names of the parameters that it gets.
+    likelihoods : mapping of str to Likelihood
+        By output.
+    by_name : bool
+        Whether the simulator returns a dict.
+    saves : bool
+        Whether outputs are kept with the draws.
+    dims : mapping of str to tuple of str
+        Names of dimensions, by output, if they are given.
+    coords : mapping of str to ndarray
+        Labels along these dimensions, if they are given.
+    """
+
+    simulator: Callable[..., Any]
+    inputs: tuple[str, ...]
+    likelihoods: Mapping[str, Likelihood]
+    by_name: bool
+    saves: bool
+    dims: Mapping[str, tuple[str, ...]]
+    coords: Mapping[str, np.ndarray]
+
+    def __repr__(self) -> str:
+        return f"likelihood of {getattr(self.simulator, '__qualname__', repr(self.simulator))}"
+
+    def __call__(
+        self, parameters: Mapping[str, Any], *args: Any, **kwargs: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the log-likelihoods by output, of observations that are not missing, and the outputs as blobs.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The simulator returned something else than the outputs that the likelihoods expect.
+        """
+        outputs = self._outputs(parameters, args, kwargs)
+        found = {}
+        for name, likelihood in self.likelihoods.items():
+            try:
+                each = likelihood.log_likelihoods(outputs[name], parameters)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"the output {name!r}: {error}") from error
+            missing = _missing(likelihood)
+            found[name] = each[~missing] if missing.any() else each
+        return found, {f"{OUTPUTS}.{name}": array for name, array in outputs.items()} if self.saves else {}
+
+    def observed_data(self) -> dict[str, Any]:
+        """Return dimensions and data by name; NaN where they are missing."""
+        found = {}
+        for name, likelihood in self.likelihoods.items():
+            if likelihood.observed is not None:
+                data = np.array(likelihood.observed)
+                default = [f"{name}_dim_{i}" for i in range(data.ndim)]
+                found[name] = (tuple(self.dims.get(name, default)), data)
+        return found
+
+    def simulate(self, parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Call the simulator, and draw data at its outputs, by name."""
+        return self.draw(self._outputs(parameters, (), {}), parameters, rng)
+
+    def with_data(self, data: Mapping[str, Any]) -> Any:
+        """Return the argument `likelihood` of a model of other data, which are given by output.
+
+        Raises
+        ------
+        TypeError
+            A likelihood does not draw data.
+        """
+        found = {}
+        for name, likelihood in self.likelihoods.items():
+            if not isinstance(likelihood, OfData):
+                kind = type(likelihood).__name__
+                raise TypeError(f"the likelihood of {name!r} is a {kind}: expected one of data in an array")
+            found[name] = likelihood.with_data(data[name])
+        return found if self.by_name else found[OUTPUT]
+
+    @property
+    def can_draw(self) -> bool:
+        """Whether data can be drawn at the outputs that are kept with the draws."""
+        return self.saves and any(likelihood.can_draw for likelihood in self.likelihoods.values())
+
+    def draw(
+        self, outputs: Mapping[str, np.ndarray], parameters: Mapping[str, Any], rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """Draw data by name, at outputs by name and parameters."""
+        able = {name: likelihood for name, likelihood in self.likelihoods.items() if likelihood.can_draw}
+        return {name: likelihood.draw(outputs[name], parameters, rng) for name, likelihood in able.items()}
+
+    def left(self, dims: Any, coords: Any) -> tuple[Any, Any]:
+        """Return the dimensions and labels of parameters, which remain when those of outputs are taken away."""
+        own = {name: given for name, given in dims.items() if name not in self.dims} if dims is not None else None
+        shared = {one for given in (own or {}).values() for one in ((given,) if isinstance(given, str) else given)}
+        if coords is None:
+            return own, None
+        return own, {one: labels for one, labels in coords.items() if one in shared or one not in self.coords}
+
+    def _outputs(self, parameters: Mapping[str, Any], args: Any, kwargs: Any) -> dict[str, np.ndarray]:
+        """Call the simulator, which may modify its inputs; return its outputs by name."""
+        values = {name: parameters[name] for name in self.inputs}
+        own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+        returned = self.simulator(own, *args, **kwargs)
+        if not self.by_name:
+            if isinstance(returned, Mapping):
+                raise TypeError(
+                    f"simulator returned a dict of {_listed(returned)}: expected an array; or give the likelihood as a "
+                    "dict, too, with one for each output"
+                )
+            return {OUTPUT: _array(OUTPUT, returned)}
+        if not isinstance(returned, Mapping) or set(returned) != set(self.likelihoods):
+            what = f"a dict of {_listed(returned)}" if isinstance(returned, Mapping) else type(returned).__name__
+            raise TypeError(
+                f"simulator returned {what}: expected a dict of {_listed(self.likelihoods)}, as likelihood is"
+            )
+        return {name: _array(name, returned[name]) for name in self.likelihoods}
+
+
+def as_simulation(
+    simulator: Any,
+    likelihood: Any,
+    parameters: Sequence[str],
+    *,
+    inputs: Any,
+    saves: Any,
+    dims: Any,
+    coords: Any,
+    before: Simulation | None,
+) -> Simulation:
+    """Check the arguments of a :class:`kmc.Model` that has a simulator.
+
+    `before` is the simulation of the model that it was made from, if there is one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An invalid argument; the message has its name and its value.
+    """
+    if not callable(simulator):
+        raise TypeError(
+            f"simulator={simulator!r}: expected a function of a dict of its inputs, whose outputs likelihood= is of; a "
+            "function that returns the log-likelihood is log_likelihood="
+        )
+    by_name = isinstance(likelihood, Mapping)
+    likelihoods = dict(likelihood) if by_name else {OUTPUT: likelihood}
+    if not likelihoods:
+        raise ValueError("likelihood={} is empty: expected a likelihood for each output of the simulator")
+    for name, each in likelihoods.items():
+        if not isinstance(name, str) or not name or "/" in name or name in ("chain", "draw"):
+            raise ValueError(f"likelihood has the name {name!r}: expected the name of an output, without '/'")
+        if isinstance(each, type) or not isinstance(each, Likelihood):
+            raise TypeError(f"{_argument(name, by_name)}={each!r}: expected a likelihood of kmc.likelihoods")
+        if unknown := [one for one in each.names if one not in parameters]:
+            raise ValueError(
+                f"{_argument(name, by_name)} names {unknown[0]!r}, which is not a parameter: expected some of "
+                f"{_listed(parameters)}"
+            )
+    if not isinstance(saves, bool):
+        raise TypeError(f"save_outputs={saves!r}: pass True to keep the simulator's outputs with the draws, else False")
+    named = {one for each in likelihoods.values() for one in each.names}
+    own = tuple(name for name in parameters if name not in named) if inputs is None else _inputs(inputs, parameters)
+    given = {} if before is None else {name: each for name, each in before.dims.items() if name in likelihoods}
+    if isinstance(dims, Mapping):
+        given |= {name: each for name, each in dims.items() if name in likelihoods and name not in parameters}
+    names = _dims(likelihoods, given)
+    return Simulation(simulator, own, likelihoods, by_name, saves, names, _coords(likelihoods, names, coords))
+
+
+def _inputs(inputs: Any, parameters: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(inputs, str) or not isinstance(inputs, Sequence):
+        raise TypeError(f"inputs={inputs!r}: expected a list of parameters' names")
+    if unknown := [name for name in inputs if name not in parameters]:
+        raise ValueError(f"inputs has {unknown[0]!r}, which is not a parameter: expected some of {_listed(parameters)}")
+    return tuple(inputs)
+
+
+def _dims(likelihoods: Mapping[str, Likelihood], dims: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for name, given in dims.items():
+        names = (given,) if isinstance(given, str) else tuple(given)
+        observed = likelihoods[name].observed
+        if observed is None or len(names) != observed.ndim or not all(isinstance(one, str) and one for one in names):
+            shape = "no known shape" if observed is None else f"the shape {observed.shape}"
+            raise ValueError(
+                f"dims[{name!r}]={given!r}: expected a name for each dimension of the data, which have {shape}"
+            )
+        found[name] = names
+    return found
+
+
+def _coords(likelihoods: Mapping[str, Likelihood], dims: Mapping[str, tuple[str, ...]], coords: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, own in dims.items():
+        for one, size in zip(own, _missing(likelihoods[name]).shape):
+            if not isinstance(coords, Mapping) or one not in coords:
+                continue
+            found[one] = np.asarray(coords[one])
+            if found[one].shape != (size,):
+                raise ValueError(
+                    f"coords[{one!r}] has the shape {found[one].shape}: expected ({size},), as the data of the output "
+                    f"{name!r}"
+                )
+    return found
+
+
+def _missing(likelihood: Likelihood) -> np.ndarray:
+    return np.array(False) if likelihood.observed is None else np.isnan(likelihood.observed)
+
+
+def _array(name: str, returned: Any) -> np.ndarray:
+    try:
+        if returned is None:
+            raise TypeError("it may lack a return statement")
+        return as_array("it", returned)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"simulator returned {returned!r:.80} as {name!r}: expected numbers; {error}") from error
+
+
+def _argument(name: str, by_name: bool) -> str:
+    return f"likelihood[{name!r}]" if by_name else "likelihood"
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(repr, names)) or "nothing"

@@ -1,0 +1,174 @@
+"""What the surrogate of a run without draws says of the posterior, with the surrogate's own error.
+
+The run's evaluations are regressed as in learning, and functions are drawn from the regression's posterior: each is a
+log-density that the evaluations allow, and what differs between them is not known yet. They are compared at draws of
+one density, by weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.special import logsumexp
+
+from kmc.control_variates.transitions import bennett
+from kmc.ess import squared_error
+from kmc.interrupts import uninterrupted
+from kmc.kernel_hmc.learning import Learning
+from kmc.posterior.results import Result
+from kmc.samplers.local_mixture import draw_from, local_mixture, log_density_of
+
+LEARNED = "predictions by a surrogate of the evaluations, with the errors of its regression; too few draws for more"
+"""What results say of themselves."""
+
+LARGEST_SE = 0.5
+"""Nats: a log-evidence whose stated error is larger is not known; its true error may be several times that."""
+
+_SEARCHES = 3  # fits: coordinates follow draws, which follow coordinates
+_LEFT_OUT = 5  # every so many values
+_BLOCKS = 42  # of the chains, for a thousand draws: their covariance matrix has a factor in 30 ms
+_FUNCTIONS = 100
+_BATCHES = 10  # of draws, for the error of a mass
+_DEEPEST = -1e3  # nats
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Hold draws of a density s, and functions there: their log-densities are log s plus ``log_weights``."""
+
+    points: np.ndarray  # (m, d)
+    log_weights: np.ndarray  # (k, m)
+    n_in_front: int  # draws in front of the edges of the support
+    independent: float  # of the draws
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Return the weights of the draws for each function, with the sum 1, (k, m)."""
+        return np.exp(self.log_weights - logsumexp(self.log_weights, axis=1, keepdims=True))
+
+    @property
+    def effective(self) -> float:
+        """Return the effective number of independent draws for a function."""
+        return self.independent / (len(self.points) * float(np.mean(np.sum(self.weights**2, axis=1))))
+
+    @property
+    def log_masses(self) -> np.ndarray:
+        """Return the logs of the functions' integrals relative to that of s in front of edges, (k,)."""
+        return logsumexp(self.log_weights, axis=1) - np.log(self.n_in_front)
+
+
+class Learned:
+    """The regression of a run's evaluations, and the density s that its draws are of.
+
+    Where the regression knows nothing, s is less than the density that it expects, as in learning.
+
+    Parameters
+    ----------
+    run : Result
+        A run with too few draws.
+    name : str
+        What a message calls it.
+    seed : SeedSequence
+
+    Raises
+    ------
+    ValueError
+        There are too few evaluations.
+    """
+
+    def __init__(self, run: Result, name: str, seed: np.random.SeedSequence):
+        (x, values), self.n_draws = run.evaluations, run.n_draws
+        self.n_values, least = int(np.isfinite(values).sum()), 2 * x.shape[1] + 2
+        if self.n_values < least:
+            raise ValueError(
+                f"{name} has {self.n_draws} draws, and {self.n_values} evaluations where the density is positive: "
+                f"expected at least 2 d + 2 = {least} to learn from"
+            )
+        self._rng = rng = np.random.default_rng(seed)
+        # Values that are left out at first tell how far errors can be believed.
+        order = rng.permutation(np.flatnonzero(np.isfinite(values)))
+        later = np.zeros(len(values), bool)
+        later[order[: len(order) // _LEFT_OUT]] = True
+        self._learning = Learning(x[~later], values[~later], rng=rng, noisy=run.noisy)
+        for _ in range(_SEARCHES):
+            self._learning.fit(search=True)
+        self._learning.passes(x[later], values[later], 0, drawn=int(later.sum()))
+        for _ in range(_SEARCHES):
+            self._learning.fit(search=True)
+        self._process = self._learning.process
+        self._z, self._finite = self._process.coordinates(x), np.isfinite(values)
+
+    def table(self) -> Table:
+        """Draw points from s, and functions from the regression's posterior."""
+        process = self._process
+        x = self._learning.sample(_BLOCKS, self._rng)
+        covariances = process.regression.conditional(process.transport(x)).covariances()
+        size, vectors = np.linalg.eigh(covariances)  # variances may be as small as the rounding errors of the prior's
+        normal = self._rng.standard_normal((_FUNCTIONS, len(x)))
+        away = (normal * np.sqrt(np.maximum(size, 0.0))) @ vectors.T
+        log_density = self._learning.log_density(x) - process.transport.log_jacobian(x)
+        log_weights = (process.temperature - 1.0) * log_density + self._learning.ratio * process.temperature * away
+        n, z = len(self._z), process.coordinates(x)
+        if not self._finite.all():  # edges are as uncertain as evaluations are few
+            for own in log_weights:
+                own[self._is_behind(z, np.unique(self._rng.integers(n, size=n)))] = _DEEPEST
+        # Chains exchange their states, so that only what is between blocks is known to move.
+        between = squared_error(x.reshape(_BLOCKS, -1, x.shape[1]).mean(axis=1)[None])
+        independent = float(np.clip(np.min(x.var(axis=0) / between), 1.0, len(x)))
+        in_front = int(np.sum(~self._is_behind(z)))
+        return Table(x, log_weights, max(in_front, 1), independent)
+
+    def _is_behind(self, z, rows=slice(None)):
+        """Return at which z (k, d) the nearest of some evaluations says that the density is zero, (k,)."""
+        known, finite = self._z[rows], self._finite[rows]
+        if finite.all() or not finite.any():
+            return np.zeros(len(z), bool)
+        return cKDTree(known[~finite]).query(z)[0] < cKDTree(known[finite]).query(z)[0]
+
+    def log_mass(self) -> tuple[float, float]:
+        """Return the log of the integral of s, and its standard error.
+
+        It is compared with Gaussians around half of its draws, at the others, in batches.
+        """
+        drawn = self._process.coordinates(self._learning.sample(4 * _BLOCKS, self._rng))
+        drawn = drawn[~self._is_behind(drawn)]
+        around, drawn = np.array_split(drawn, 2)
+        mixture = local_mixture(around)
+        if not len(mixture.centers) or len(drawn) < _BATCHES:  # nearly all draws are behind edges
+            return np.nan, np.nan
+        z = np.empty(drawn.shape)
+        with uninterrupted():
+            for row in z:
+                draw_from(mixture, self._rng, row)
+        ratios = [np.array_split(self._log_ratios(each, mixture), _BATCHES) for each in (drawn, z)]
+        found = [bennett(*batch) for batch in zip(*ratios, strict=True)]
+        return float(np.mean(found)), float(np.std(found)) / np.sqrt(_BATCHES - 1)
+
+    def sentences(self, table: Table) -> list[str]:
+        """Return what is to be said of such answers."""
+        said = [
+            f"There are {self.n_draws or 'no'} draws: this is what a surrogate of {self.n_values} evaluations "
+            "predicts, with its own errors; sample for longer for exact answers."
+        ]
+        if not self._finite.all():
+            said.append(
+                f"The density is zero at {np.sum(~self._finite)} evaluations: errors at the edge of the support may be "
+                "larger than the stated ones."
+            )
+        if (error := float(table.log_masses.std())) > LARGEST_SE:
+            said.append(
+                f"The evaluations allow densities whose masses differ by {error:.1f} nats: the stated errors are rough."
+            )
+        return said
+
+    def _log_ratios(self, z, mixture):
+        """Return log s minus the log-density of the mixture at z (n, d), (n,)."""
+        process, x = self._process, self._process.back(z)
+        normal = -np.log(len(mixture.heights)) - 0.5 * z.shape[1] * np.log(2.0 * np.pi)
+        of_mixture = np.array([log_density_of(mixture, row) for row in z]) + normal
+        volume = process.transport.log_jacobian(x) - np.linalg.slogdet(process.whitening.inverse)[1]
+        found = np.maximum(self._learning.log_density(x) - of_mixture - volume, _DEEPEST)
+        return np.where(self._is_behind(z), _DEEPEST, found)

@@ -1,0 +1,261 @@
+"""Take existing evaluations (``history=``) from arrays, stores, results or recorded calls (``kmc.record``)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.checks import as_array
+from kmc.model.least_squares import residual_of
+from kmc.model.model import Model
+from kmc.model.returned import number_of
+from kmc.run.store.evaluations import stored_evaluations
+from kmc.surrogate.depth import bulk_depth
+
+EVALUATIONS = "evaluations"
+"""The group of all evaluations in the result of a run with few draws."""
+
+MOST = 20_000  # points that are kept; a fit selects among them
+_EXPECTED = (
+    "expected (x, values) with points x (n, d) and what log_density returned there (n,), the path of a store, or a "
+    "result of kmc.sample"
+)
+
+
+class Given(NamedTuple):
+    """Points and values, as the sampler sees them."""
+
+    x: np.ndarray  # (n, d), unconstrained
+    values: np.ndarray  # (n,), log-Jacobians included; -inf where the density is zero
+
+    @property
+    def digest(self) -> str:
+        """Hash of the bytes, to tell histories apart."""
+        return hashlib.sha256(self.x.tobytes() + self.values.tobytes()).hexdigest()[:16]
+
+    def starts(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """At most so many distinct points to start at.
+
+        They are drawn at random from points no further below the highest than nearly all of a Gaussian's mass; if these
+        are too few, the highest points are taken.
+        """
+        _, first = np.unique(self.x, axis=0, return_index=True)
+        rows = first[np.isfinite(self.values[first])]
+        rows = rows[np.argsort(-self.values[rows], kind="stable")]
+        if not len(rows):
+            return rows
+        near = rows[self.values[rows] > self.values[rows[0]] - bulk_depth(self.x.shape[1])]
+        return rng.permutation(near)[:count] if len(near) >= count else rows[:count]
+
+
+def as_given(history: Any, model: Model) -> Given | None:
+    """Return a history as evaluations in the sampler's coordinates, without repetitions; None for None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The points or values do not fit this model.
+    """
+    if history is None:
+        return None
+    if isinstance(history, (str, os.PathLike)):
+        given = _of_store(history, model)
+    elif isinstance(history, Record):
+        given = _of_record(history, model)
+    elif hasattr(history, "groups"):
+        given = _of_result(history, model)
+    else:
+        given = _of_arrays(history, model)
+    if not len(given.x):
+        raise ValueError("history holds no evaluations: leave it out")
+    return _thinned(given)
+
+
+def _of_arrays(history, model):
+    if not isinstance(history, (tuple, list)) or len(history) != 2:
+        raise TypeError(f"history={_short(history)}: {_EXPECTED}")
+    x = model.start_points(history[0], 1, "history")
+    try:
+        values = np.array(as_array("history", history[1]), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"history has the values {_short(history[1])}: {_EXPECTED}") from error
+    if values.shape != (len(x),):
+        raise ValueError(f"history has {len(x)} points and values of shape {values.shape}: expected ({len(x)},)")
+    wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
+    if len(wrong):
+        raise ValueError(
+            f"history has the value {values[wrong[0]]} at point {wrong[0]}: expected finite numbers, or -inf where the "
+            "density is zero"
+        )
+    return Given(x, values + model.log_added(x) if model.named else values)
+
+
+def _of_record(history, model):
+    """Return evaluations from recorded calls of the log-density, the log-likelihood, or the residuals.
+
+    Calls at a bound or outside are left out.
+    """
+    if model.space is not None:
+        raise TypeError(
+            "history is a record, and the model has a space of its own: pass unconstrained points, (x, values)"
+        )
+    residual = residual_of(model.log_likelihood)
+    x, values, refused = [], [], None
+    for point, value in zip(history.points, history.values, strict=True):
+        named = isinstance(point, Mapping)
+        row = {name: each[None] for name, each in point.items() if name in model.dims} if named else point[None]
+        try:
+            row = model.start_points(row, 1, "history")
+        except ValueError as error:
+            refused = refused or error
+            continue
+        if residual is not None:
+            value = residual.of(value, {name: each[0] for name, each in model.constrain(row).items()})
+        number = number_of(value[0] if isinstance(value, tuple) else value)
+        if number is None:
+            raise TypeError(f"history has the value {_short(value)}: expected what the model's function returns")
+        x.append(row[0])
+        values.append(number)
+    if refused is not None and not x:
+        raise refused
+    points, found = np.array(x).reshape(-1, model.dim), np.array(values)
+    apart = model.log_prior_apart(points)
+    found = found + (model.log_added(points) if apart is None else apart)
+    return Given(points, np.where(found < np.inf, found, -np.inf))
+
+
+def _of_store(path, model):
+    shapes, x, values = stored_evaluations(path)
+    _check_names(f"history={os.fspath(path)!r}", shapes, x.shape[1], model)
+    return Given(x, np.where(values < np.inf, values, -np.inf))  # where the function failed, too
+
+
+def _of_result(idata, model):
+    """Values that the chains accepted, and what a short run learned from; a store has all evaluations of its run."""
+    if idata.attrs.get("inference_library") != "kmc":
+        raise ValueError(f"history is a result of {idata.attrs.get('inference_library')}, not of kmc: {_EXPECTED}")
+    names = [name.rpartition("/")[2] for name in (idata.groups() if callable(idata.groups) else idata.groups)]
+    group = "unconstrained_posterior" if "unconstrained_posterior" in names else "posterior"
+    x = np.asarray(idata[group]["x"].transpose("chain", "draw", ...).values, dtype=float)
+    values = np.asarray(idata["sample_stats"]["lp"].transpose("chain", "draw").values, dtype=float)
+    _check_names("history", list(idata["posterior"].data_vars), x.shape[2], model)
+    x, values = x.reshape(-1, x.shape[2]), values.ravel()
+    if EVALUATIONS in names:
+        more, levels = evaluations_of(idata, x.shape[1], "history")
+        x, values = np.vstack([x, more]), np.append(values, levels)
+    return Given(x, values)
+
+
+def evaluations_of(idata: Any, dim: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return points (n, dim) and values (n,) of the group of evaluations, which may be from any file.
+
+    Raises
+    ------
+    ValueError
+        No run makes them: they are of another shape or type, or not numbers.
+    """
+    group = idata[EVALUATIONS]
+    x, values = (group[part].values if part in group else np.empty(()) for part in ("x", "lp"))
+    if not (
+        x.shape == (len(values) if values.ndim else 0, dim)
+        and values.ndim == 1
+        and all(part.dtype.kind in "iuf" for part in (x, values))
+        and np.isfinite(x).all()
+        and (values < np.inf).all()
+    ):
+        raise ValueError(f"{name} has evaluations that no run makes: values {values.shape} at points {x.shape}")
+    return x.astype(float), values.astype(float)
+
+
+def _check_names(what: str, names: Any, dim: int, model: Model) -> None:
+    if set(names) != set(model.dims) or dim != model.dim:
+        raise ValueError(
+            f"{what} is of a run with the parameters {', '.join(names)} ({dim} numbers): expected those of this model, "
+            f"{', '.join(model.dims)} ({model.dim} numbers)"
+        )
+
+
+def _thinned(given):
+    """Distinct rows in their order; of too many, equally spaced ones."""
+    rows = np.column_stack(given)
+    first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
+    if len(first) > MOST:
+        first = first[np.linspace(0, len(first) - 1, MOST).astype(int)]
+    return Given(np.ascontiguousarray(given.x[first]), given.values[first])
+
+
+def _short(value):
+    text = repr(value) if not isinstance(value, Mapping) else f"a mapping of {', '.join(map(repr, value))}"
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def record(f: Callable[..., Any]) -> Record:
+    """Return a function that does what f does, and keeps its arguments and values for ``history=``.
+
+    Parameters
+    ----------
+    f : callable
+        The log-density of a model, its log-likelihood, or its function of residuals (:func:`kmc.from_residual`). Its
+        first argument is an array (d,), a dict of parameters by name, or an ``lmfit.Parameters``. Of an objective that
+        an optimizer minimizes, record the function inside, ``lambda x: -recorded(x)``.
+
+    Returns
+    -------
+    Record
+        With the lists ``points`` and ``values``, which are copies. Calls in other processes are not recorded.
+
+    Raises
+    ------
+    TypeError
+        It is not callable.
+
+    Examples
+    --------
+    >>> import scipy.optimize
+    >>> import kmc
+    >>> def log_density(x):
+    ...     return -50.0 * (x[1] - x[0] ** 2) ** 2 - 0.5 * (1 - x[0]) ** 2
+    >>> recorded = kmc.record(log_density)
+    >>> found = scipy.optimize.minimize(lambda x: -recorded(x), [-1.0, 1.0], method="Nelder-Mead")
+    >>> idata = kmc.sample(log_density, dim=2, history=recorded, max_evaluations=500, seed=1, progress=False)
+    >>> len(recorded.values) == found.nfev, idata.attrs["n_history"] > 50
+    (True, True)
+    """
+    if not callable(f):
+        raise TypeError(f"f={f!r}: expected a function")
+    return Record(f)
+
+
+class Record:
+    """A function and its calls.
+
+    Attributes
+    ----------
+    points : list
+        Arrays (d,), or dicts of parameters by name.
+    values : list
+        What the function returned at each.
+    """
+
+    def __init__(self, f: Callable[..., Any]):
+        self._f = f
+        self.points: list[Any] = []
+        self.values: list[Any] = []
+
+    def __repr__(self) -> str:
+        return f"<{len(self.values)} calls of {self._f!r}>"
+
+    def __call__(self, parameters: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, record its parameters and its value, and return the value."""
+        if isinstance(parameters, Mapping):
+            point: Any = {name: np.array(getattr(one, "value", one)) for name, one in parameters.items()}
+        else:
+            point = np.array(parameters, dtype=float)
+        value = self._f(parameters, *args, **kwargs)
+        self.points.append(point)
+        self.values.append(np.array(value) if isinstance(value, np.ndarray) else value)
+        return value

@@ -1,0 +1,14 @@
+"""Samplers: options, and states that request evaluations but never call the target.
+
+A map of the modules:
+
+- What a sampler is: base, ask_tell (a loop of the user's own), metropolis (one decision), walkers, lanes (chains that
+  nothing couples any more), archive_moves, moves (a user's own).
+- Inner chains on a surrogate: inner_chains, integrators, tuning.
+- Adaptive samplers: adapting (their common state), adaptive_metropolis, kameleon, adaptive_langevin,
+  delayed_acceptance, learned_density. The baseline: random_walk.
+- With a score estimator: score_hmc, score_fitter, score_field.
+- At several temperatures: parallel_tempering.
+
+The default sampler is :mod:`kmc.kernel_hmc`.
+"""

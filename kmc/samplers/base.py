@@ -1,0 +1,119 @@
+"""The interface of a sampler: options, and the state of a run, which requests evaluations.
+
+A sampler's *options* are a frozen dataclass (:class:`kmc.KernelHMC`, ...). ``start`` turns them into a *state*
+(:class:`SamplerState`), which alone holds the positions of the chains. One sweep moves every chain once: ``propose``
+returns the points whose true log-density is needed, ``advance`` takes the values and returns the step. The state never
+calls the target, so that the caller decides where evaluations run, counts them and can stop between any two sweeps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+MOVES = (
+    "random-walk",
+    "differential-evolution",
+    "snooker",
+    "surrogate",
+    "tempered-surrogate",
+    "independence",
+    "kameleon",
+    "langevin",
+    "mode-jump",
+)
+"""Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
+
+
+class SamplerSetup(NamedTuple):
+    """What a sampler gets to know about the run at its start."""
+
+    dim: int
+    chains: int
+    initial: np.ndarray  # (k, d), k >= chains: start points, over-dispersed if possible
+    initial_log_density: np.ndarray  # (k,): finite at least once
+    draws: int | None  # per chain, after warm-up; None: as many as the evaluations allow
+    warmup: int | None  # sweeps of warm-up; None: the sampler decides
+    max_evaluations: int | None
+    seed: np.random.SeedSequence
+    noisy: bool = False  # the log-densities are those of unbiased estimates: a state keeps its own
+    # Points (n, d) and values (n,) that were evaluated elsewhere, presumably of the same function: a surrogate may be
+    # fitted to them, but no state may use their values.
+    history: tuple[np.ndarray, np.ndarray] | None = None
+    # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it apart.
+    initial_log_prior: np.ndarray | None = None
+
+
+class Proposed(NamedTuple):
+    """The points that a sweep evaluated for each chain; a proposal that did not move is the state itself."""
+
+    position: np.ndarray  # (chains, d)
+    log_density: np.ndarray  # (chains,)
+
+
+class Step(NamedTuple):
+    """One draw of every chain."""
+
+    warmup: bool
+    position: np.ndarray  # (chains, d)
+    log_density: np.ndarray  # (chains,)
+    stats: dict[str, np.ndarray]  # (chains,) each; those of STATS, and any of FURTHER_STATS, (chains, ...)
+    proposed: Proposed | None = None  # None if the sampler does not report it
+    others: Proposed | None = None  # states (m, d), (m,) that are no draws, but that chains may return to
+
+
+STATS: dict[str, type] = {
+    "acceptance_rate": np.float64,  # acceptance probability of the proposal
+    "accepted": np.bool_,
+    "diverging": np.bool_,
+    "n_steps": np.int32,  # leapfrog steps on the surrogate
+    "step_size": np.float64,
+    "energy": np.float64,  # Hamiltonian on the surrogate after the last trajectory; -log density for other moves
+    "n_evaluations": np.int32,  # true evaluations that this draw cost
+    "move": np.int8,  # index into MOVES, or into the sampler's own ``moves``
+}
+
+FURTHER_STATS: dict[str, type] = {
+    "swap_rate": np.float64,  # of parallel tempering: mean acceptance probability of the swaps offered in a sweep
+    "constrained_lp": np.float64,  # "lp" of named parameters: without the log-Jacobian, which "lp" includes
+    "tempered_log_density": np.float64,  # (chains, temperatures): what is tempered, log p - log π, at each temperature
+}
+"""Statistics that only some samplers or models have."""
+
+
+class SamplerState(Protocol):
+    """A sampler in a run: it requests evaluations (``propose``) and receives their values (``advance``)."""
+
+    warming_up: bool
+
+    def propose(self) -> np.ndarray:
+        """Return the points (k, d), k >= 0, whose log-density is needed to finish the sweep."""
+
+    def advance(self, values: np.ndarray) -> Step | None:
+        """Take log p at those points, shape (k,), and return the step.
+
+        None if no draw was made: around the start, or if a move takes several sweeps. The state of
+        :class:`kmc.Tempered` also gets ``log_prior=``, an array (k,), if the model has its prior apart.
+        """
+
+    def end_warmup(self) -> None:
+        """Be ready to draw as soon as possible: the time for warm-up is over. Repeated calls change nothing."""
+
+    def report(self) -> dict[str, Any]:
+        """Return facts for the results' attributes (number of fits, error of the surrogate, ...)."""
+
+
+class Sampler(Protocol):
+    """Options of a sampling algorithm.
+
+    Options may have an attribute ``moves``, a tuple of names without spaces: ``move`` in a step's ``stats`` is then an
+    index into it. Any object with these two members can be passed to :func:`kmc.sample`.
+    """
+
+    @property
+    def name(self) -> str:
+        """As in ``kmc.sample(sampler=name)``."""
+
+    def start(self, setup: SamplerSetup) -> SamplerState:
+        """Check the options against the setup, and make the state."""

@@ -1,0 +1,6 @@
+"""Coordinates in which a log-density is close to a Gaussian's, learned from its evaluations.
+
+- whitening: a shift and a linear map.
+- transport: the protocol of the others, and funnels; tails: heavy tails.
+- walls: where the density is zero; wall_jit_state: the same at one point, in jitted loops.
+"""

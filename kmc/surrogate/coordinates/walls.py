@@ -1,0 +1,262 @@
+"""Walls: the boundary of the region of zero density, learned from points of positive and of zero density.
+
+The feasible region is an intersection of regions, each given by a linear or a quadratic function h_k > 0 of whitened
+coordinates: c(z) = Π_k σ(h_k(z)) is the probability that the density at z is positive. The regions are added one
+by one, where the previous ones misclassify most points of zero density, as long as the Bayesian information criterion
+falls. It also chooses between linear and quadratic ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import optimize
+from scipy.special import log_expit
+
+from kmc.surrogate.coordinates import wall_jit_state
+from kmc.surrogate.coordinates.wall_jit_state import WallState
+from kmc.surrogate.coordinates.whitening import Whitening, whiten_states
+
+# Set by hand.
+_FEWEST = 3  # points of zero density near the states for a wall; fewer say nothing, as models fail at random, too
+_SHARE = 0.01  # the same, as a fraction of all points there
+_OUTER = 0.98  # quantile of the states' distances from their middle: the outer states
+_REACH = 1.3  # times that distance: nearer points count
+_MOST = 3000  # points of each kind to learn from
+_KEPT = 0.75  # fraction of them for the fit; the others are held out
+_SHARPNESS = 4  # power of the cosines by which a side is dense
+_PRIOR_SD = 30.0  # of coefficients, in coordinates in which the feasible points are white
+_ITERATIONS = 200  # of the optimization
+_SCALES = (1.0, 0.5, 0.25, 0.12)  # factors on h, against overconfidence
+_EDGE = 0.9  # quantile of the feasible points along it: start of the region
+_STEEPNESS, _OFFSET = 2.0, 1.0  # initial values for the region, in white coordinates
+_ALONG_AXIS = 0.95  # fraction of a plane's slope along an axis, for the plane to be named after it
+_LEAST_LOG = 1e-9  # smallest distance of a log probability from 0
+
+
+class Regions(NamedTuple):
+    """h_k of coordinates v (n, d): coefficients (k, features) of 1, v and, if curved, of products."""
+
+    coefficients: np.ndarray
+    curved: bool
+
+    def log_chance(self, v: np.ndarray) -> np.ndarray:
+        """Return log c at the rows of v (n, d), without the floor."""
+        return log_expit(_features(v, self.curved) @ self.coefficients.T).sum(axis=1)
+
+
+class _Points(NamedTuple):
+    """Points near the states, and whether the density is positive there."""
+
+    v: np.ndarray  # (n, d)
+    inside: np.ndarray  # (n,)
+
+    def at(self, rows: np.ndarray) -> _Points:
+        """Return the selected rows (boolean mask)."""
+        return _Points(self.v[rows], self.inside[rows])
+
+
+@dataclass(frozen=True)
+class Wall:
+    """A learned wall in the coordinates u of the surrogate's fit.
+
+    Attributes
+    ----------
+    whitening : Whitening
+        From u to v.
+    regions : Regions
+    loss : float
+        Mean log loss of held-out points, in nats.
+    share : float
+        Fraction of zero density among the points near the states.
+    """
+
+    whitening: Whitening
+    regions: Regions
+    loss: float
+    share: float
+
+    def state(self, whitening: Whitening) -> WallState:
+        """Return the state for jitted loops, in the coordinates z of a whitening of u."""
+        d = len(self.whitening.origin)
+        matrix = self.whitening.matrix @ whitening.inverse
+        shift = self.whitening.matrix @ (self.whitening.origin - whitening.origin)
+        coefficients = self.regions.coefficients
+        quadratic = np.zeros((0, d, d))
+        if self.regions.curved:
+            quadratic = np.zeros((len(coefficients), d, d))
+            quadratic[:, *np.triu_indices(d)] = coefficients[:, 1 + d :]
+            quadratic = 0.5 * (quadratic + quadratic.transpose(0, 2, 1))
+        linear = np.ascontiguousarray(coefficients[:, 1 : 1 + d])
+        return WallState(
+            np.ascontiguousarray(matrix), shift, np.ascontiguousarray(coefficients[:, 0]), linear, quadratic
+        )
+
+    def behind(self, u: np.ndarray) -> np.ndarray:
+        """Return whether the chance of a positive density is below one half, at the rows of u (n, d)."""
+        return self.regions.log_chance(self.whitening(u)) < wall_jit_state.OUTSIDE
+
+    def facts(self, *, bent: bool) -> dict[str, Any]:
+        """Return facts for the results' attributes; ``bent`` says that u is not the user's coordinates."""
+        words = "a curved surface" if bent else self.description()
+        return {"surrogate_wall": words, "surrogate_wall_share": self.share}
+
+    def description(self) -> str:
+        """Describe the wall in u: flat regions along an axis by "x[i] < b" or "x[i] > b".
+
+        Other flat ones are "a plane", and curved ones "a curved surface".
+        """
+        if self.regions.curved:
+            return "a curved surface"
+        slopes = self.regions.coefficients[:, 1:] @ self.whitening.matrix
+        offsets = self.regions.coefficients[:, 0] - slopes @ self.whitening.origin
+        sd = np.linalg.norm(self.whitening.inverse, axis=1)
+        said = []
+        for slope, offset in zip(slopes, offsets):
+            effect = np.abs(slope * sd)
+            axis = int(np.argmax(effect))
+            if effect[axis] < _ALONG_AXIS * np.linalg.norm(effect):
+                said.append("a plane")
+                continue
+            said.append(f"x[{axis}] {'>' if slope[axis] > 0 else '<'} {-offset / slope[axis]:.3g}")
+        return " and ".join(dict.fromkeys(said))
+
+
+def learn_wall(
+    u: np.ndarray,
+    log_density: np.ndarray,
+    states: np.ndarray,
+    *,
+    rng: np.random.Generator,
+    last: Wall | None = None,
+) -> Wall | None:
+    """Learn the wall between points of positive and of zero density; return None if there is none worth learning.
+
+    Parameters
+    ----------
+    u : ndarray, shape (n, d)
+        Evaluated points in the surrogate's coordinates.
+    log_density : ndarray, shape (n,)
+        -inf where the density is zero.
+    states : ndarray, shape (k, d)
+        States of chains: a point counts if it is not much further from their middle than they are.
+    rng : Generator
+        For the choice of held-out points.
+    last : Wall, optional
+        A wall in the same coordinates: its regions are kept, and others may be added.
+    """
+    positive = np.isfinite(log_density)
+    if positive.all():
+        return None
+    white = whiten_states(states)
+    distance = np.linalg.norm(white(u), axis=1)
+    near = distance < _REACH * np.quantile(np.linalg.norm(white(states), axis=1), _OUTER)
+    inside, outside = np.flatnonzero(positive & near), np.flatnonzero(~positive & near)
+    share = len(outside) / max(len(outside) + len(inside), 1)
+    if len(outside) < _FEWEST or share < _SHARE or len(inside) <= 2 * u.shape[1]:
+        return None
+    whitening = whiten_states(u[inside]) if last is None else last.whitening
+    inside, outside = (rng.permutation(rows)[:_MOST] for rows in (inside, outside))
+    points = _Points(
+        whitening(u[np.concatenate([inside, outside])]), np.repeat([True, False], [len(inside), len(outside)])
+    )
+    # The points of both kinds that are closest determine how steep a wall is: all have the same weight.
+    if last is not None:
+        regions = _grown(last.regions, points)
+    else:
+        flat, curved = (_grown(_no_regions(u.shape[1], curved), points) for curved in (False, True))
+        regions = min(flat, curved, key=lambda found: _criterion(found, points))
+    if not len(regions.coefficients):
+        return None
+    kept = rng.random(len(points.v)) < _KEPT
+    held_out, known = points.at(~kept), _optimized(regions, points.at(kept)).coefficients
+    losses = [_loss(regions._replace(coefficients=scale * known), held_out) for scale in _SCALES]
+    steepness = _SCALES[int(np.argmin(losses))]
+    return Wall(whitening, regions._replace(coefficients=steepness * regions.coefficients), min(losses), share)
+
+
+def _no_regions(dim: int, curved: bool) -> Regions:
+    return Regions(np.empty((0, _features(np.zeros((1, dim)), curved).size)), curved)
+
+
+def _features(v: np.ndarray, curved: bool) -> np.ndarray:
+    """Return the features (n, f): 1, v and, if curved, the products v_i v_j, i <= j."""
+    columns = [np.ones((len(v), 1)), v]
+    if curved:
+        i, j = np.triu_indices(v.shape[1])
+        columns.append(v[:, i] * v[:, j])
+    return np.hstack(columns)
+
+
+def _grown(regions: Regions, points: _Points) -> Regions:
+    """Return the regions fitted to the points, with more of them as long as the criterion falls."""
+    found = _optimized(regions, points) if len(regions.coefficients) else regions
+    while (start := _one_more(found, points)) is not None:
+        more = _optimized(start, points)
+        if _criterion(more, points) >= _criterion(found, points):
+            break
+        found = more
+    return found
+
+
+def _criterion(regions: Regions, points: _Points) -> float:
+    """Return half the Bayesian information criterion of the points in nats."""
+    chance = np.minimum(regions.log_chance(points.v), -_LEAST_LOG)
+    likelihood = np.where(points.inside, chance, np.log(-np.expm1(chance))).sum()
+    return 0.5 * regions.coefficients.size * float(np.log(len(points.v))) - float(likelihood)
+
+
+def _one_more(regions: Regions, points: _Points) -> Regions | None:
+    """Add a flat region between the feasible points and the densest side of misclassified ones, or return None."""
+    v, inside = points
+    chance = regions.log_chance(v)
+    wrong = np.flatnonzero(~inside & (chance > wall_jit_state.OUTSIDE))
+    if not len(wrong):
+        return None
+    center = v[inside].mean(axis=0)
+    rays = v[wrong] - center
+    rays = rays / np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-12)
+    near = np.maximum(rays @ rays.T, 0.0) ** _SHARPNESS
+    direction = near[np.argmax(near.sum(axis=0))] @ rays
+    direction = direction / max(np.linalg.norm(direction), 1e-12)
+    along = (v[inside] - center) @ direction
+    edge = np.quantile(along, _EDGE)
+    row = np.zeros(regions.coefficients.shape[1])
+    row[1 : 1 + v.shape[1]] = -_STEEPNESS * direction
+    row[0] = _STEEPNESS * (edge + center @ direction) + _OFFSET
+    return regions._replace(coefficients=np.vstack([regions.coefficients, row]))
+
+
+def _optimized(regions: Regions, points: _Points) -> Regions:
+    """Return the regions with the largest posterior density, optimized from these."""
+    v, inside = points
+    features = _features(v, regions.curved)
+    shape = regions.coefficients.shape
+    precision = np.full(shape, _PRIOR_SD**-2.0)
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        coefficients = flat.reshape(shape)
+        h = features @ coefficients.T
+        chance = np.minimum(log_expit(h).sum(axis=1), -1e-12)
+        miss = -np.expm1(chance)
+        total = -chance[inside].sum() - np.log(miss[~inside]).sum()
+        weight = np.where(inside, -1.0, np.exp(chance) / miss)[:, None] / (1.0 + np.exp(np.clip(h, -500, 500)))
+        gradient = weight.T @ features + precision * coefficients
+        return total + 0.5 * np.sum(precision * coefficients**2), gradient.ravel()
+
+    found = optimize.minimize(
+        objective, regions.coefficients.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _ITERATIONS}
+    )
+    return regions._replace(coefficients=found.x.reshape(shape))
+
+
+def _loss(regions: Regions, points: _Points) -> float:
+    """Return the mean log loss in nats; both kinds of points have weight one half."""
+    chance = np.minimum(regions.log_chance(points.v), -_LEAST_LOG)
+    chance = np.log(np.exp(wall_jit_state.LEAST) + (1 - np.exp(wall_jit_state.LEAST)) * np.exp(chance))
+    chance = np.minimum(chance, -_LEAST_LOG)
+    kinds = points.inside
+    losses = np.where(kinds, -chance, -np.log(-np.expm1(chance)))
+    return 0.5 * sum(losses[kinds == kind].mean() if np.any(kinds == kind) else 0.0 for kind in (True, False))

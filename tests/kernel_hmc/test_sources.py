@@ -1,0 +1,117 @@
+"""Sources of evaluations: steps beyond the draws, and points with exchanged blocks of coordinates."""
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.ess import bulk_ess
+from kmc.kernel_hmc.learning import Learning
+from kmc.kernel_hmc.sources import LONG, beyond, exchanges
+from kmc.model.toys import Gaussian
+
+
+def test_steps_follow_a_bend():
+    """From the ends of a half circle of radius 10, they leave it along its tangents, by about two local deviations."""
+    rng = np.random.default_rng(1)
+    angle = rng.uniform(0.0, np.pi, 2_000)
+    circle = 10.0 * np.column_stack([np.cos(angle), np.sin(angle)]) + 0.01 * rng.standard_normal((2_000, 2))
+    steps = beyond(circle, 2, rng)
+    # Six neighbors of 2,000 on a length of 31 have a standard deviation of some hundredths.
+    radius = np.linalg.norm(steps, axis=1)
+    np.testing.assert_allclose(radius, 10.0, atol=0.1)
+    assert LONG == 2.0
+
+
+def test_two_steps_are_from_two_ends():
+    rng = np.random.default_rng(2)
+    line = rng.standard_normal((1_000, 3)) * [5.0, 0.1, 0.1]
+    left, right = sorted(beyond(line, 2, rng)[:, 0])
+    assert left < np.quantile(line[:, 0], 0.05) and right > np.quantile(line[:, 0], 0.95)
+
+
+def test_there_are_as_many_as_asked_and_none_of_too_few_draws():
+    draws = np.random.default_rng(3).standard_normal((100, 4))
+    assert beyond(draws, 3, np.random.default_rng(0)).shape == (3, 4)
+    assert beyond(draws, 0, np.random.default_rng(0)).shape == (0, 4)
+    assert beyond(draws[:5], 3, np.random.default_rng(0)).shape == (0, 4)
+    same = np.zeros((100, 4))
+    assert beyond(same, 3, np.random.default_rng(0)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("surprise", [False, True])
+def test_learning_goes_on_if_a_value_beyond_the_draws_is_higher_than_predicted(surprise):
+    """Even if draws are predicted well, after which it ends otherwise."""
+    target = Gaussian(2, 0.5, 2.0)
+    points = 2.0 * np.random.default_rng(4).standard_normal((40, 2))
+    learning = Learning(points, np.array([target(x) for x in points]), rng=np.random.default_rng(5))
+    for _ in range(8):
+        chosen = learning.propose(4)
+        learning.tell(np.array([target(x) for x in chosen]))
+    learning.fit()
+    drawn, elsewhere = learning.draws[:: len(learning.draws) // 12][:12], learning.elsewhere(4)
+    points = np.vstack([drawn, elsewhere])
+    values = np.array([target(x) for x in points])
+    if surprise:
+        values[-1] = values.max() + 2.0
+    assert len(elsewhere)
+    assert learning.passes(points, values, 1_000, drawn=12) is not surprise
+
+
+def found(x, most=100):
+    return {tuple(row) for row in exchanges(np.array(x, float), most)}
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        ([1, 2], {(2, 1)}),
+        ([1, 2, 3, 4, 5, 6], {(2, 1, 4, 3, 6, 5), (4, 5, 6, 1, 2, 3), (2, 1, 3, 5, 4, 6), (3, 4, 1, 2, 5, 6)}),
+        # An odd one is before the groups, or behind them, with and without the sign of a weight.
+        ([1, 2, 3], {(2, 1, 3), (2, 1, -3), (1, 3, 2), (-1, 3, 2)}),
+    ],
+)
+def test_two_groups_change_places(x, expected):
+    """Interleaved ones, and one behind the other; for three groups, the first two."""
+    assert found(x) == expected
+
+
+def test_no_point_is_its_own_exchange():
+    assert found([1.0]) == set()
+    assert found([2, 2]) == set()
+    assert found([1, 5, 1, 5]) == {(5, 1, 5, 1), (1, 1, 5, 5), (5, 1, 1, 5)}  # each of them is there once
+    assert len(exchanges(np.array([1.0, 5.0, 1.0, 5.0]), 9)) == 3
+    assert exchanges(np.zeros(4), 9).shape == (0, 4)
+
+
+def test_at_most_so_many():
+    x = np.arange(6.0)
+    every = exchanges(x, 100)
+    np.testing.assert_array_equal(exchanges(x, 2), every[:2])
+    assert exchanges(x, 0).shape == (0, 6)
+    np.testing.assert_array_equal(x, np.arange(6.0))
+
+
+ONE = np.array([4.0, -4.0])
+
+
+def two_labels(x):
+    """Two components whose labels can be exchanged: (a, b) near (4, -4), and (b, a)."""
+    there, back = np.sum((x - ONE) ** 2), np.sum((x - ONE[::-1]) ** 2)
+    return float(np.logaddexp(-0.5 * there, -0.5 * back))
+
+
+def test_a_run_that_starts_in_one_mode_finds_that_of_other_labels():
+    start = ONE + np.random.default_rng(1).standard_normal((4, 2))
+    idata = kmc.sample(two_labels, dim=2, initial=start, draws=None, max_evaluations=500, seed=2, progress=False)
+    first = idata.posterior["x"].values[..., 0] > 0
+    error = 0.5 / np.sqrt(bulk_ess(first[..., None].astype(float))[0])
+    assert error < 0.1 and abs(first.mean() - 0.5) < 4 * error
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_without_exchanges_it_does_not(monkeypatch):
+    """So that the test above says something."""
+    monkeypatch.setattr("kmc.kernel_hmc.learning.ELSEWHERE", ())
+    start = ONE + np.random.default_rng(1).standard_normal((4, 2))
+    idata = kmc.sample(two_labels, dim=2, initial=start, draws=None, max_evaluations=500, seed=2, progress=False)
+    assert np.all(idata.posterior["x"].values[..., 0] > 0)

@@ -1,0 +1,145 @@
+"""Answers from the surrogate of a run that has hardly any draws."""
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.model.toys import Banana
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+SCALES = np.array([1.0, 2.0, 3.0])
+
+
+def normal(x):
+    return -0.5 * np.sum((x / SCALES) ** 2)
+
+
+def short(target=normal, dim=3, evaluations=60, **options):
+    """Return a run that ends within warm-up."""
+    options = {"seed": 1, "progress": False, "warmup": evaluations, **options}
+    return kmc.sample(target, dim=dim, draws=None, max_evaluations=evaluations, **options)
+
+
+def off(found, name, truth):
+    """Return the largest error in units of the stated one; NaN if one is not stated."""
+    error = {"mean": "mcse", "sd": "mcse_sd", "quantiles": "mcse_quantiles"}[name]
+    return np.max(np.abs(found[name].values - truth) / found[error].values)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return short()
+
+
+def test_a_run_without_draws_answers_for_a_normal(run):
+    assert run.posterior.sizes["draw"] == 0
+    with pytest.warns(kmc.KmcWarning, match="no draws: this is what a surrogate of [0-9]+ evaluations predicts"):
+        found = kmc.expectations(run)
+    assert off(found, "mean", 0.0) < 4 and off(found, "sd", SCALES) < 4
+    assert off(found, "quantiles", np.outer([-1.645, 0.0, 1.645], SCALES)) < 4
+    assert np.all(found["mcse"] < 0.1 * SCALES)  # of a quadratic nothing is unknown: the error is that of 1,000 draws
+    assert np.all(np.isnan(found["plain_mean"])) and found.attrs["corrected"] == 0 and found.attrs["n_draws"] == 0
+    assert "predictions by a surrogate" in found.attrs["method"] and found.attrs["warnings"]
+
+    evidence = kmc.evidence(run, prior_normalized=False)
+    exact = 1.5 * np.log(2 * np.pi) + np.log(6)
+    assert abs(float(evidence["log_evidence"][0]) - exact) < 4 * float(evidence["se"][0]) < 0.3
+    assert "predictions by a surrogate" in evidence.attrs["method"]
+
+    draws = kmc.resample(run, draws=1000)
+    assert draws.posterior["x"].shape == (4, 1000, 3)
+    np.testing.assert_allclose(draws.posterior["x"].std(("chain", "draw")), SCALES, rtol=0.1)
+    assert draws.posterior.attrs["total_variation_bound"] < 0.1
+    assert "predictions by a surrogate" in draws.posterior.attrs["description"]
+
+
+@pytest.mark.parametrize("evaluations", [30, 150])
+def test_errors_contain_what_the_surrogate_does_not_know(evaluations):
+    """After 30 evaluations a banana is hardly known, after 150 mostly."""
+    target = Banana(2)
+    truth = target.sample(np.random.default_rng(0), 400_000)
+    for seed in 1, 2, 3:
+        found = kmc.expectations(short(target, 2, evaluations, seed=seed))
+        assert off(found, "mean", truth.mean(axis=0)) < 5 and off(found, "sd", truth.std(axis=0)) < 5
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_mass_behind_an_edge_does_not_count(seed):
+    """The support of an exponential density is not declared: the evidence is 0, or there is none, and a reason."""
+    run = short(lambda x: -np.sum(x) if np.all(x > 0) else -np.inf, 2, 100, initial=np.full((4, 2), 1.0), seed=seed)
+    with pytest.warns(kmc.KmcWarning, match="The density is zero at") as said:
+        evidence = kmc.evidence(run, prior_normalized=False)
+    value = float(evidence["log_evidence"][0])
+    if np.isnan(value):
+        assert any("so that there is no number" in str(each.message) for each in said)
+    else:
+        error = float(evidence["se"][0])
+        assert abs(value) < 4.0 * error and error < 0.5
+
+
+def test_a_function_of_named_parameters_needs_the_model():
+    model = kmc.Model(lambda p: -p["a"] - p["a"] * p["b"] ** 2 / 2, parameters={"a": kmc.Positive(), "b": kmc.Real()})
+    run = short(model, None, 60)
+    with pytest.raises(ValueError, match="pass model="):
+        kmc.expectations(run)
+    found = kmc.expectations(run, lambda p: np.log(p["a"]), model=model)
+    assert found["quantity"].values.tolist() == ["f"] and np.isfinite(found["mean"]).all()
+    assert set(kmc.resample(run, 10, model=model).posterior.data_vars) == {"a", "b"}
+
+
+def test_a_store_answers_too_and_its_evaluations_are_a_history(tmp_path):
+    path = tmp_path / "run.zarr"
+    run = short(store=path)
+    stored = kmc.load(path)
+    assert {tuple(x) for x in run["evaluations"]["x"].values} <= {tuple(x) for x in stored["evaluations"]["x"].values}
+    assert off(kmc.expectations(path), "sd", SCALES) < 4
+    again = kmc.sample(normal, dim=3, draws=20, history=run, seed=2, progress=False)
+    assert again.attrs["n_history"] == run["evaluations"].sizes["evaluation"]
+
+
+def test_a_run_with_enough_draws_has_no_such_group():
+    run = kmc.sample(normal, dim=3, draws=50, seed=1, progress=False)
+    assert "evaluations" not in (run.groups() if callable(run.groups) else [name.strip("/") for name in run.groups])
+
+
+def test_too_few_evaluations():
+    run = short(evaluations=60)
+    few = run["evaluations"].isel(evaluation=slice(0, 7))
+    for values, message in (
+        (few["lp"], "7 evaluations where the density is positive: expected at least 2 d [+] 2 = 8"),
+        (
+            few["lp"] * np.nan,
+            "evaluations that no run makes",
+        ),
+    ):
+        group = few.assign(lp=values)
+        if callable(run.groups):
+            run.evaluations = group
+        else:
+            run["evaluations"] = group
+        with pytest.raises(ValueError, match=message):
+            kmc.expectations(run)
+    with pytest.raises(ValueError, match="draws; sample for longer instead"):
+        kmc.evidence(short(), model=kmc.Model(normal, dim=3), max_evaluations=10)
+
+
+def test_several_results_need_draws(run):
+    with pytest.raises(ValueError, match="result has 2 runs, one of them with fewer than 100 draws"):
+        kmc.expectations([run, run])
+
+
+def test_evaluations_at_proposals_count_too():
+    """Learning ends early enough for some draws, too few to answer from."""
+    run = short(evaluations=150, warmup=None)
+    assert 0 < run.sample_stats["lp"].size < 100
+    evaluated = [tuple(x) for x in run["evaluations"]["x"].values]
+    assert len(set(evaluated)) == len(evaluated) <= 150
+    assert {tuple(x) for x in run["proposals"]["x"].values.reshape(-1, 3)} <= set(evaluated)
+
+
+def test_a_run_without_draws_promises_only_what_it_can_answer():
+    with pytest.warns(kmc.KmcWarning, match="Until then kmc.expectations answers"):
+        short()
+    with pytest.warns(kmc.KmcWarning, match="has no draws") as said:
+        short(save_surrogate=False)
+    assert not any("answers" in str(each.message) for each in said)

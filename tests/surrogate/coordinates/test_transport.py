@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from benchmarks.targets import Funnel as Neal
+from kmc.surrogate.coordinates.transport import Funnel, find_transports
+from kmc.surrogate.process import Seen, fit_to_draws
+from tests.oracles.differences import gradient
+
+FUNNEL = Funnel(1, 0.3, np.array([0.5, 0.0, -1.0]), np.array([0.7, 0.0, -0.2]))
+MOVING = Funnel(1, 0.3, np.array([0.5, 0.0, -1.0]), np.array([0.7, 0.0, -0.2]), 2, np.array([1.5, 0.0, 0.0]))
+
+
+class Hierarchy:
+    """A log-scale t ~ N(0, 1), a location m ~ N(0, 4), and three that are N(m, exp(2 t))."""
+
+    dim = 5
+
+    def __call__(self, x):
+        t, m, rest = x[0], x[1], x[2:]
+        return -0.5 * (t**2 + m**2 / 4 + np.sum((rest - m) ** 2) * np.exp(-2 * t)) - 3 * t
+
+    def sample(self, rng, n):
+        t, m = rng.standard_normal((n, 1)), 2.0 * rng.standard_normal((n, 1))
+        return np.hstack([t, m, m + np.exp(t) * rng.standard_normal((n, 3))])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(21)
+
+
+def history(target, n, rng):
+    """Draws, half of them pushed off, their values, and other draws as states."""
+    x = target.sample(rng, n)
+    x = x + x.std(axis=0) * rng.standard_normal(x.shape) * rng.choice([0.0, 0.3], (n, 1))
+    return x, np.array([target(row) for row in x]), target.sample(rng, 60)
+
+
+def found(target, rng, n=400):
+    return find_transports(*history(target, n, rng))[0]
+
+
+@pytest.mark.parametrize("funnel", [FUNNEL, MOVING])
+def test_there_and_back(rng, funnel):
+    x = np.vstack([3.0 * rng.standard_normal((50, 3)), [[1.0, 200.0, 1.0], [1.0, -200.0, 1.0]]])
+    np.testing.assert_allclose(funnel.back(funnel(x)), x, rtol=1e-12, atol=1e-12)
+    assert np.all(np.isfinite(funnel(x)))
+
+
+@pytest.mark.parametrize("funnel", [FUNNEL, MOVING])
+def test_the_jacobian_is_that_of_differences(rng, funnel):
+    for x in rng.standard_normal((5, 3)):
+        columns = [gradient(lambda row, i=i: funnel(row[None])[0, i], x) for i in range(3)]
+        expected = np.linalg.slogdet(np.array(columns))[1]
+        np.testing.assert_allclose(funnel.log_jacobian(x[None])[0], expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("sd", [1.0, 3.0])
+def test_a_funnel_is_found(rng, sd):
+    """Neal's: x_1 ~ N(0, sd²), x_i ~ N(0, exp(x_1)), so that all slopes are a half and all centers nought."""
+    transport = found(Neal(sd, dim=5), rng)
+    assert transport.driver == 0
+    np.testing.assert_allclose(transport.slopes, [0.0, 0.5, 0.5, 0.5, 0.5], atol=0.02)
+
+
+def test_a_funnel_around_another_parameter_is_found(rng):
+    transport = found(Hierarchy(), rng)
+    assert (transport.driver, transport.location) == (0, 1)
+    np.testing.assert_array_equal(transport.slopes, [0.0, 0.0, 1.0, 1.0, 1.0])  # round: the values allow it
+    np.testing.assert_array_equal(transport.loadings, [0.0, 0.0, 1.0, 1.0, 1.0])
+
+
+def test_the_fit_is_one_of_the_density_of_x(rng):
+    """Where a Gaussian in u is exact, values of x and their gradients are the target's everywhere."""
+    target = Neal(3.0, dim=4)
+    x, values, states = history(target, 150, rng)
+    transport = Funnel(0, 0.0, np.zeros(4), np.array([0.0, 0.5, 0.5, 0.5]))
+    surrogate = fit_to_draws(Seen(x, values, states, np.full(x.shape, np.nan)), rng, transport)
+    fresh = target.sample(rng, 200)
+    np.testing.assert_allclose(surrogate.log_density(fresh), [target(row) for row in fresh], atol=1e-3)
+    np.testing.assert_allclose(surrogate.back(surrogate.coordinates(fresh)), fresh, rtol=1e-8, atol=1e-10)
