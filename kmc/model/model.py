@@ -239,8 +239,8 @@ class Model:
     >>> with warnings.catch_warnings(record=True) as said:
     ...     warnings.simplefilter("always")
     ...     idata = kmc.sample(failing, max_evaluations=300, seed=1, progress=False)
-    >>> print("all of them have rate > 3.2" in str(said[-1].message), idata.attrs["n_failed"] > 5)
-    True True
+    >>> any("all of them have rate > 3.2" in str(each.message) for each in said)
+    True
     """
 
     log_density: Callable[..., Any] = None  # type: ignore[assignment]

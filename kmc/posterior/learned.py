@@ -109,20 +109,36 @@ class Learned:
         size, vectors = np.linalg.eigh(covariances)  # variances may be as small as the rounding errors of the prior's
         normal = self._rng.standard_normal((_FUNCTIONS, len(x)))
         away = (normal * np.sqrt(np.maximum(size, 0.0))) @ vectors.T
-        log_density = self._learning.log_density(x) - process.transport.log_jacobian(x)
+        z = process.coordinates(x)
+        wall = process.parts(z)[1]
+        log_density = self._learning.log_density(x) - process.transport.log_jacobian(x) - wall
         log_weights = (process.temperature - 1.0) * log_density + self._learning.ratio * process.temperature * away
-        n, z = len(self._z), process.coordinates(x)
-        if not self._finite.all():  # edges are as uncertain as evaluations are few
-            for own in log_weights:
-                own[self._is_behind(z, np.unique(self._rng.integers(n, size=n)))] = _DEEPEST
+        log_weights += self._edges(z, wall) - wall
         # Chains exchange their states, so that only what is between blocks is known to move.
         between = squared_error(x.reshape(_BLOCKS, -1, x.shape[1]).mean(axis=1)[None])
         independent = float(np.clip(np.min(x.var(axis=0) / between), 1.0, len(x)))
         in_front = int(np.sum(~self._is_behind(z)))
         return Table(x, log_weights, max(in_front, 1), independent)
 
+    def _edges(self, z, wall):
+        """Return 0 in front of the edge of each function, and far less behind it, (functions, k).
+
+        An edge is where the chance of the wall is uniform in (0, 1); without a wall, where the nearest of some of the
+        evaluations is no longer of the same kind.
+        """
+        behind = np.zeros((_FUNCTIONS, len(z)), bool)
+        if self._process.wall is not None:
+            level = self._rng.permutation(np.arange(0.5, _FUNCTIONS) / _FUNCTIONS)
+            behind = wall < np.log(level)[:, None]
+        elif not self._finite.all():  # edges are as uncertain as evaluations are few
+            n = len(self._z)
+            behind = np.array([self._is_behind(z, np.unique(self._rng.integers(n, size=n))) for _ in behind])
+        return np.where(behind, _DEEPEST, 0.0)
+
     def _is_behind(self, z, rows=slice(None)):
-        """Return at which z (k, d) the nearest of some evaluations says that the density is zero, (k,)."""
+        """Return at which z (k, d) the density is probably zero, as some evaluations say, (k,)."""
+        if (wall := self._process.wall) is not None:
+            return wall.behind(self._process.whitening.back(z))
         known, finite = self._z[rows], self._finite[rows]
         if finite.all() or not finite.any():
             return np.zeros(len(z), bool)

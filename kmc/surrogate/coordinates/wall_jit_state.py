@@ -12,8 +12,9 @@ import numpy as np
 
 from kmc.njit import njit
 
-LEAST = -8.0
-"""Lower limit of log c: a chain at a point that is wrongly considered forbidden must be able to leave it."""
+DEEP = -8.0
+"""Below this log c is its logarithm: a chain at a point that is wrongly considered forbidden must be able to leave it.
+A constant would leave mass behind a wall, as the density that is learned in front of it may rise there, and far."""
 
 OUTSIDE = float(np.log(0.5))
 
@@ -53,8 +54,14 @@ def check_wall_state(wall: WallState, dim: int) -> None:
 
 
 @njit()
+def slowed(chance):
+    """Return log c for an intersection's ``chance``: algebraic in it below DEEP, with equal value and slope there."""
+    return chance if chance > DEEP else DEEP * (1.0 + np.log(chance / DEEP))
+
+
+@njit()
 def log_chance(wall, z, normal, work):
-    """Return log c(z), at least LEAST, and whether c < 1/2; if so, write the gradient of log c into ``normal`` (d,)."""
+    """Return log c(z), slowed, and whether c < 1/2; if so, write the gradient of log c into ``normal`` (d,)."""
     d = z.size
     v, slope, product = work[0], work[1], work[2]
     for i in range(d):
@@ -95,7 +102,7 @@ def log_chance(wall, z, normal, work):
             for i in range(d):
                 total += wall.matrix[i, j] * slope[i]
             normal[j] = total
-    return np.log(np.exp(LEAST) + (1.0 - np.exp(LEAST)) * np.exp(chance)), outside
+    return slowed(chance), outside
 
 
 @njit()

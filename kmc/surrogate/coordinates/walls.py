@@ -25,7 +25,7 @@ _SHARE = 0.01  # the same, as a fraction of all points there
 _OUTER = 0.98  # quantile of the states' distances from their middle: the outer states
 _REACH = 1.3  # times that distance: nearer points count
 _MOST = 3000  # points of each kind to learn from
-_KEPT = 0.75  # fraction of them for the fit; the others are held out
+_FOLDS = 4  # of the points, one of which is held out
 _SHARPNESS = 4  # power of the cosines by which a side is dense
 _PRIOR_SD = 30.0  # of coefficients, in coordinates in which the feasible points are white
 _ITERATIONS = 200  # of the optimization
@@ -164,17 +164,33 @@ def learn_wall(
     )
     # The points of both kinds that are closest determine how steep a wall is: all have the same weight.
     if last is not None:
-        regions = _grown(last.regions, points)
+        found = [last.regions]
     else:
-        flat, curved = (_grown(_no_regions(u.shape[1], curved), points) for curved in (False, True))
-        regions = min(flat, curved, key=lambda found: _criterion(found, points))
-    if not len(regions.coefficients):
+        found = [_no_regions(u.shape[1], curved) for curved in (False, True)]
+    grown = [each for each in (_grown(regions, points) for regions in found) if len(each.coefficients)]
+    walls = [_moderated(regions, points, rng) for regions in grown]
+    if not walls:
         return None
-    kept = rng.random(len(points.v)) < _KEPT
-    held_out, known = points.at(~kept), _optimized(regions, points.at(kept)).coefficients
-    losses = [_loss(regions._replace(coefficients=scale * known), held_out) for scale in _SCALES]
-    steepness = _SCALES[int(np.argmin(losses))]
-    return Wall(whitening, regions._replace(coefficients=steepness * regions.coefficients), min(losses), share)
+    regions, loss = min(walls, key=lambda wall: wall[1])
+    return Wall(whitening, regions, loss, share)
+
+
+def _moderated(regions: Regions, points: _Points, rng: np.random.Generator) -> tuple[Regions, float]:
+    """Return the regions, less steep if that predicts held-out points better, and the loss of these.
+
+    Each point is held out once. Fits start from a gentle slope: a steep one that knew all points would stay.
+    """
+    fold, scales = rng.permutation(len(points.v)) % _FOLDS, np.array(_SCALES)[:, None, None]
+    losses = np.zeros((len(scales), len(points.v)))
+    gentle = regions._replace(coefficients=min(_SCALES) * regions.coefficients)
+    for out in (fold == one for one in range(_FOLDS)):
+        known = _optimized(gentle, points.at(~out)).coefficients
+        for row, coefficients in zip(losses, scales * known, strict=True):
+            row[out] = _losses(regions._replace(coefficients=coefficients), points.at(out))
+    inside = points.inside
+    means = 0.5 * (losses[:, inside].mean(axis=1) + losses[:, ~inside].mean(axis=1))  # kinds have the same weight
+    best = int(np.argmin(means))
+    return regions._replace(coefficients=scales[best] * regions.coefficients), float(means[best])
 
 
 def _no_regions(dim: int, curved: bool) -> Regions:
@@ -252,11 +268,7 @@ def _optimized(regions: Regions, points: _Points) -> Regions:
     return regions._replace(coefficients=found.x.reshape(shape))
 
 
-def _loss(regions: Regions, points: _Points) -> float:
-    """Return the mean log loss in nats; both kinds of points have weight one half."""
-    chance = np.minimum(regions.log_chance(points.v), -_LEAST_LOG)
-    chance = np.log(np.exp(wall_jit_state.LEAST) + (1 - np.exp(wall_jit_state.LEAST)) * np.exp(chance))
-    chance = np.minimum(chance, -_LEAST_LOG)
-    kinds = points.inside
-    losses = np.where(kinds, -chance, -np.log(-np.expm1(chance)))
-    return 0.5 * sum(losses[kinds == kind].mean() if np.any(kinds == kind) else 0.0 for kind in (True, False))
+def _losses(regions: Regions, points: _Points) -> np.ndarray:
+    """Return the log losses (n,) in nats."""
+    chance = np.minimum([wall_jit_state.slowed(each) for each in regions.log_chance(points.v)], -_LEAST_LOG)
+    return np.where(points.inside, -chance, -np.log(-np.expm1(chance)))
