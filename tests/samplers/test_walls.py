@@ -9,7 +9,7 @@ from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chain
 from kmc.samplers.integrators import leapfrog
 from kmc.samplers.local_mixture import local_mixture
-from kmc.surrogate.coordinates.wall_jit_state import LEAST, WallState, log_chances
+from kmc.surrogate.coordinates.wall_jit_state import DEEP, WallState, log_chances
 from tests.oracles.mcmc import assert_standard, jit_state, paired
 
 MAPPED = np.array([[1.2, 0.3], [-0.2, 0.9]]), np.array([0.1, -0.2])
@@ -25,8 +25,8 @@ def literal(state, z):
     h = state.bias + v @ state.linear.T
     if len(state.quadratic):
         h = h + np.einsum("ni,kij,nj->nk", v, state.quadratic, v)
-    chance = np.prod(1 / (1 + np.exp(-h)), axis=1)
-    return np.log(np.exp(LEAST) + (1 - np.exp(LEAST)) * chance)
+    chance = np.sum(-np.logaddexp(0.0, -h), axis=1)
+    return np.where(chance > DEEP, chance, DEEP * (1 + np.log(np.minimum(chance, DEEP) / DEEP)))
 
 
 @WALLS
@@ -40,7 +40,7 @@ def test_the_chance_and_its_slope(learned):
         value, behind = wall(state, row, normal, work)
         chance = np.exp(literal(learned, row[None])[0])
         assert behind == (chance < 0.5) or abs(chance - 0.5) < 1e-3
-        if behind and value > LEAST + 2:
+        if behind and value > DEEP + 2:
             count += 1
             shifts = step * np.eye(2)
             slope = (literal(learned, row + shifts) - literal(learned, row - shifts)) / (2 * step)
