@@ -54,7 +54,7 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
     if given:
         candidates, powers = np.vstack([first, candidates]), np.append(np.ones(given), powers)
     scale = process.temperature
-    covariances = process.regression.conditional(process.transport(candidates)).covariances()
+    covariances = process.covariances(candidates)
     noise = np.exp(2.0 * process.regression.hyperparameters.noise)
     unsure = process.unsure(candidates) * powers
     chosen: list[int] = []

@@ -21,7 +21,9 @@ from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.sources import Beyond, BeyondAtSearches, Climb, Exchanges, Known, Source
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
-from kmc.surrogate.process import Process, Seen, condition_again, first_fit, fit_again
+from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
+from kmc.surrogate.emulator.emulated import Emulator
+from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.regression import STARTS
 
 
@@ -63,6 +65,7 @@ ELSEWHERE: tuple[type[Source], ...] = (Exchanges, Beyond)
 
 _SURPRISE = 1.0  # nats above the forecast, elsewhere than at the draws
 _LOWEST = 0.01  # share of the draws that are lower than values elsewhere which count
+_BETTER = 0.5  # ratio of mean square errors at which another kind of process is better
 _SAME = 1e-3  # standard deviations between points that are one
 _MOVES_OF_BLOCKS = (2, 4, 8, 16, 32)  # for draws of the learned process
 _AGREE = 1.1  # largest R-hat of chains that agree
@@ -87,6 +90,11 @@ class Learning:
     noisy : bool
         Whether the values have noise, which no number of them takes away. Otherwise what the regression calls noise is
         an error that more values mend.
+    outputs : ndarray, shape (n, k), optional
+        Outputs of a simulator where they are known, rows of NaN elsewhere.
+    structure : Structure, optional
+        What the log-density is of these outputs: then they are regressed, or the log-density itself, whatever predicts
+        new values better.
 
     Attributes
     ----------
@@ -117,6 +125,8 @@ class Learning:
         given: int = 0,
         least: int = 2,
         noisy: bool = False,
+        outputs: np.ndarray | None = None,
+        structure: Structure | None = None,
         settings: Settings = SETTINGS,
     ):
         if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():
@@ -126,6 +136,11 @@ class Learning:
         self.points, self.values = points.copy(), values.copy()
         self.gradients = np.full(points.shape, np.nan) if gradients is None else gradients.copy()
         self._rng, self._given, self._least, self._noisy, self._settings = rng, given, least, noisy, settings
+        self.outputs = None if outputs is None else outputs.copy()
+        self._kinds: list[Kind] = [OfLogDensity()] if structure is None else [Emulator(structure), OfLogDensity()]
+        self._kind = 0
+        self._tried: list[Process] = []  # of each kind, at the last search
+        self._n_tried = 0  # values then
         # Noise is never sought from little of it: short bumps explain it, too.
         self._starts = [start._replace(noise=0.0) for start in STARTS] if noisy else STARTS
         self._chains: Chains | None = None
@@ -184,8 +199,13 @@ class Learning:
             self._sds = self._deviations(self._batch)
         return self._batch
 
-    def tell(self, values: np.ndarray, gradients: np.ndarray | None = None) -> None:
-        """Compare the values (b,) of the batch with their predictions, and keep them, with known gradients (b, d)."""
+    def tell(
+        self, values: np.ndarray, gradients: np.ndarray | None = None, outputs: np.ndarray | None = None
+    ) -> None:
+        """Compare the values (b,) of the batch with their predictions, and keep them.
+
+        Gradients (b, d) and outputs (b, k) are kept, too, where they are known.
+        """
         assert self._batch is not None
         # Sources choose points where predictions are too high, or too low: no test of the others.
         new = slice(sum(self._counts), None)
@@ -195,7 +215,7 @@ class Learning:
         for source, count in zip(self._sources, self._counts, strict=True):
             source.tell(values[start : start + count], highest)
             start += count
-        self._keep(self._batch, values, gradients)
+        self._keep(self._batch, values, gradients, outputs)
         self._batch = None
 
     def fit(self, *, search: bool | None = None) -> None:
@@ -207,11 +227,11 @@ class Learning:
         seen = self._seen
         search = self._searched = len(self.values) >= self._due if search is None else search
         if self._chains is None:
-            self.process = first_fit(seen, rng)
+            self.process = self._kinds[self._kind].first(seen, rng)
         elif search:
-            self.process = fit_again(seen, self.process, STARTS[self._searches % len(STARTS)], rng)
+            self.process = self._searched_again(seen)
         else:
-            self.process = condition_again(seen, self.process, rng)
+            self.process = self._kinds[self._kind].conditioned(seen, self.process, rng)
         self.n_fits += 1
         self._roughness = self.process.temperature * np.exp(self.process.regression.hyperparameters.noise)
         chains = self._restarted()
@@ -265,7 +285,9 @@ class Learning:
         """Return the log-density that draws are of, at the rows of x (k, d), (k,)."""
         return self.process.log_density(x) - doubts(self.process, x, self.ratio)
 
-    def passes(self, points: np.ndarray, values: np.ndarray, left: int, *, drawn: int) -> bool:
+    def passes(
+        self, points: np.ndarray, values: np.ndarray, left: int, *, drawn: int, outputs: np.ndarray | None = None
+    ) -> bool:
         """Keep the values (k,) at points (k, d), and return whether learning should end, with so many evaluations left.
 
         The first ``drawn`` points are draws of the process: learning goes on if many are deep below the prediction, as
@@ -277,7 +299,7 @@ class Learning:
         self._tests = np.append(self._tests, np.isfinite(values[:drawn]))
         self.right = values[:drawn] > forecast[:drawn] - MOST - 2.0 * self.noise_sd
         deep = np.isfinite(values[:drawn]) & ~self.right
-        self._keep(points, values, None)
+        self._keep(points, values, None, outputs)
         found = np.any(values[drawn:] > np.maximum(forecast[drawn:] + _SURPRISE, self._lowest))
         if found:
             self._due = 0.0  # another mode, or more of this one: search at once
@@ -292,10 +314,40 @@ class Learning:
 
     @property
     def _seen(self):
-        return Seen(self.points, self.values, self.draws, self.gradients, self._noisy)
+        return Seen(self.points, self.values, self.draws, self.gradients, self._noisy, self.outputs)
 
-    def _keep(self, points, values, gradients):
+    def _searched_again(self, seen):
+        """Fit each kind of process, and return that which has predicted the values since the last search better."""
+        start = STARTS[self._searches % len(STARTS)]
+        if len(self._kinds) == 1:
+            return self._kinds[0].again(seen, self.process, start, self._rng)
+        if self._tried:
+            new = slice(self._n_tried, None)
+            losses = [self._loss(process, self.points[new], self.values[new]) for process in self._tried]
+            other = int(np.argmin(losses))
+            if losses[other] < _BETTER * losses[self._kind]:
+                self._kind = other
+        tried = self._tried or [self.process]
+        self._tried = [
+            kind.again(seen, tried[i], start, self._rng)
+            if i < len(tried)
+            else kind.beside(seen, self.process, self._rng)
+            for i, kind in enumerate(self._kinds)
+        ]
+        self._n_tried = len(self.values)
+        return self._tried[self._kind]
+
+    def _loss(self, process, points, values):
+        """Return the weighted mean square of a process's errors at new values (k,), as those of batches."""
+        forecast = process.temperature * process.log_density(points)
+        weight = np.exp(0.5 * np.minimum(np.fmax(forecast, values) - self._typical, 0.0))
+        return float(weight @ np.clip(values - forecast, -MOST, MOST) ** 2 / weight.sum())
+
+    def _keep(self, points, values, gradients, outputs):
         self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
+        if self.outputs is not None:
+            none = np.full((len(points), self.outputs.shape[1]), np.nan)
+            self.outputs = np.vstack([self.outputs, none if outputs is None else outputs])
         more = np.full(points.shape, np.nan) if gradients is None else gradients
         self.gradients = np.vstack([self.gradients, more])
 
@@ -314,7 +366,7 @@ class Learning:
 
     def _deviations(self, points):
         """Return the process's standard deviations at points (k, d) in nats, (k,), at least that of its noise."""
-        sd = self.process.regression.standard_deviations(self.process.transport(points))
+        sd = self.process.standard_deviations(points)
         return np.hypot(self.process.temperature * sd, self._roughness)
 
     def _chosen(self, most):
@@ -326,6 +378,8 @@ class Learning:
         new = self._is_new(pool, self.points)
         if new.any():
             pool, powers = pool[new], powers[new]
+        if new.sum() < size:
+            self._due = 0.0  # chains cannot move: the fit is wrong
         known = Known(self._seen, self.process, self._searched, self._rng)
         heads = [
             points[self._is_new(points, self.points)] for points in self._from(self._sources, known, size - typical)

@@ -108,6 +108,7 @@ class KernelHMC(Startable):
     name: ClassVar[str] = "kernel-hmc"
     _takes_history: ClassVar[bool] = True
     _keeps_proposals: ClassVar[bool] = True
+    _takes_outputs: ClassVar[bool] = True
 
     def __post_init__(self):
         check_number(self, "archive_probability", 0, 1, "(]")  # never 0: a wrong surrogate could trap a chain

@@ -70,7 +70,7 @@ class Climb(Source):
         """See :class:`Source`."""
         if known.searched:
             self._cubes = max(self._cubes, LOST)
-        if not self._cubes:
+        if not self._cubes or known.process.reaches_far:
             return known.seen.points[:0]
         step = climb(known.seen, known.rng, self._cubes)[:most]
         if not len(step):

@@ -26,11 +26,13 @@ from kmc.samplers.moves import Move
 from kmc.samplers.tuning import Trials, choose_inner_chain_length, choose_step_size, ends_of, longest_axis
 from kmc.samplers.walkers import Walkers, cloud_around, requested, start_spread
 from kmc.surrogate.density import Component, Density
+from kmc.surrogate.emulator.climbs import Climbs
 from kmc.surrogate.mass import deepest
 
 _UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
 _ARCHIVED = 40  # blocks of the chains at power 1: for trials, and for the archive
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
+_CLIMBING = 0.25  # share of the evaluations for learning that the first derivatives of climbs may take
 _TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
 
 
@@ -75,6 +77,8 @@ class KernelHMCState:
             points = np.vstack([setup.history[0], points])
             values = np.append(setup.history[1], values)
         self._known = points, values  # given, or evaluated before the first fit
+        self._n_given = len(points) - len(setup.initial)
+        self._outputs = None if setup.initial_outputs is None else _beside(len(points), setup.initial_outputs)
         self._gradient, self._gradient_error = gradient, 0.0
         self._check: GradientCheck | None = None
         budget = setup.max_evaluations
@@ -83,6 +87,7 @@ class KernelHMCState:
         if self._budget - share < ENOUGH_DRAWS:  # too few draws to answer from, so they are worth less than a surrogate
             share = self._budget
         self._last = share if setup.warmup is None else setup.warmup * setup.chains
+        self._climbs: Climbs | None = None
         self._asked = self._first_points()
         self._learning: Learning | None = None
         self._starts: np.ndarray | None = None  # draws of the frozen surrogate, while they are evaluated
@@ -102,10 +107,10 @@ class KernelHMCState:
         self._proposals = self.mixture.propose(self.walkers.rngs, list(self.walkers.x))
         return requested(self._proposals, self.setup.dim)
 
-    def advance(self, values: np.ndarray) -> Step | None:
-        """Learn from the values, or decide."""
+    def advance(self, values: np.ndarray, outputs: np.ndarray | None = None) -> Step | None:
+        """Learn from the values, and from the outputs (k, n) of a simulator if they are given; or decide."""
         if self.walkers is None:
-            self._learn(values)
+            self._learn(values, outputs)
             return None
         stats = self.walkers.decide(self._proposals, values)
         return self._finish_sweep(stats)
@@ -145,8 +150,8 @@ class KernelHMCState:
         if self._learning is not None:
             facts["n_refits"] = self._learning.n_fits
             facts["noise_sd"] = self._learning.noise_sd if self.setup.noisy else None
-        if given := len(self._known[0]) - len(self.setup.initial):
-            facts["n_history"] = given
+        if self._n_given:
+            facts["n_history"] = self._n_given
         if self._gradient is not None:
             facts["n_gradients"], facts["n_gradients_missing"] = self._gradient.n_known, self._gradient.n_unknown
             facts["gradient_error"] = self._gradient_error
@@ -157,6 +162,10 @@ class KernelHMCState:
     def _first_points(self):
         """Return points around the start points, and those that check the user's gradient at these."""
         setup = self.setup
+        if setup.structure is not None and setup.initial_outputs is not None:
+            starts = setup.initial, setup.initial_log_density, setup.initial_outputs
+            self._climbs = Climbs(setup.structure, *starts, rng=self._rng, most=int(_CLIMBING * self._last))
+            return self._climbs.propose()
         # Differences of fewer points than these say nothing about some directions.
         missing = max(3 * setup.chains, 2 * setup.dim) - len(self._known[0])
         cloud = cloud_around(setup.initial, max(missing, 0), self._rng)
@@ -178,11 +187,19 @@ class KernelHMCState:
             found[rows] = self._gradient(points[rows])
         return found
 
-    def _learn(self, values):
+    def _learn(self, values, outputs):
         self._n_own += len(values)
         if self._starts is not None:
-            self._begin(values)
+            self._begin(values, outputs)
             return
+        if self._learning is None and self._climbs is not None:
+            self._climbs.tell(values, outputs)
+            points, known = np.vstack([self._known[0], self._asked]), np.append(self._known[1], values)
+            self._known, self._outputs = (points, known), np.vstack([self._outputs, outputs])
+            self._asked = self._climbs.propose()[: max(self._last - self._n_own, 0)]
+            if len(self._asked):
+                return
+            self._climbs, values, outputs = None, values[:0], outputs[:0]
         if self._learning is None:
             if self._check is not None:
                 self._gradient_error = self._check.warn(values[len(values) - len(self._check.points) :])
@@ -192,12 +209,14 @@ class KernelHMCState:
                 values,
                 gradients=self._gradients(points, values),
                 rng=self._rng,
-                given=len(self._known[0]) - len(self.setup.initial),
+                given=self._n_given,
                 least=self.setup.chains,
                 noisy=self.setup.noisy,
+                outputs=None if self._outputs is None else np.vstack([self._outputs, outputs]),
+                structure=self.setup.structure,
             )
         else:
-            self._learning.tell(values, self._gradients(self._asked, values))
+            self._learning.tell(values, self._gradients(self._asked, values), outputs)
         left = self._last - self._n_own
         if left > 0 and not self._learning.is_done(self._budget - self._n_own):
             self._asked = self._learning.propose(left)
@@ -237,7 +256,7 @@ class KernelHMCState:
         count = min(max(self.setup.chains, _TESTS + self.setup.dim), len(archive), max(most, 0))
         if not count:
             self._starts = archive[:0]
-            self._begin(np.empty(0))
+            self._begin(np.empty(0), None)
             return
         # Proposals are draws of the surrogate itself, not held back where it is in doubt, as those of learning are.
         starts = z[rng.choice(len(archive), count, replace=False)]
@@ -254,7 +273,7 @@ class KernelHMCState:
             moves.append(ModeJumps(modes, options.mode_jump_probability))
         return (*moves, ArchiveMoves(archive, options.archive_probability))
 
-    def _begin(self, values):
+    def _begin(self, values, outputs):
         """Start the chains at some of the draws that were just evaluated, if the surrogate has predicted these well.
 
         Otherwise go on learning, as long as there are evaluations for it.
@@ -262,8 +281,8 @@ class KernelHMCState:
         learning, starts, mixture, chains = self._learning, self._starts, self.mixture, self.setup.chains
         assert learning is not None and starts is not None and mixture is not None
         left = self._last - self._n_own
-        passed = (
-            learning.passes(self._asked, values, self._budget - self._n_own, drawn=len(starts)) if len(starts) else True
+        passed = not len(starts) or learning.passes(
+            self._asked, values, self._budget - self._n_own, drawn=len(starts), outputs=outputs
         )
         if not passed and left > 0:
             self._starts, self.mixture = None, None
@@ -272,7 +291,7 @@ class KernelHMCState:
         values = values[: len(starts)]
         usable = np.flatnonzero(np.isfinite(values) & learning.right[: len(starts)])
         if not len(usable):  # the highest of the run's own evaluations
-            own = slice(len(self._known[0]) - len(self.setup.initial), None)
+            own = slice(self._n_given, None)
             starts, values = learning.points[own], learning.values[own]
             highest = np.argsort(-values, kind="stable")[:chains]
             usable = highest[np.isfinite(values[highest])]
@@ -298,3 +317,8 @@ class KernelHMCState:
         if self.warming_up and self._sweep >= self.options.burn_in:
             self.warming_up, self._sweep = False, 0
         return record
+
+
+def _beside(count, outputs):
+    """Return outputs (k, n) of the last of so many points, below rows of NaN."""
+    return np.vstack([np.full((count - len(outputs), outputs.shape[1]), np.nan), outputs])

@@ -100,7 +100,7 @@ def sample(
 
 def doubts(process: Process, x: np.ndarray, ratio: float) -> np.ndarray:
     """Return what is subtracted from the log-density at the rows of x (k, d), (k,)."""
-    sd = process.regression.standard_deviations(process.transport(x))
+    sd = process.standard_deviations(x)
     return np.maximum(ratio * sd - TRUSTED, 0.0)
 
 

@@ -123,6 +123,7 @@ class OfData(ABC):
         self.missing = np.isnan(self.observed)
         self.observe: Callable[[np.ndarray, Mapping[str, Any]], Any] | None = observe
         self._terms = terms
+        self._bounds = np.array(-np.inf), np.array(np.inf)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Remember the arguments, for :meth:`with_data`."""
@@ -148,6 +149,17 @@ class OfData(ABC):
     def names(self) -> tuple[str, ...]:
         """Names of the parameters that the likelihood names, such as "sigma" for ``sd="sigma"``."""
         return tuple(dict.fromkeys(name for terms in self._terms.values() for name in names_of(terms)))
+
+    @property
+    def terms(self) -> Mapping[str, tuple[Term, ...]]:
+        """By argument, the numbers and the names of parameters that it was given."""
+        return self._terms
+
+    @property
+    def is_censored(self) -> bool:
+        """Whether some of the data are bounds of numbers."""
+        lower, upper = self._bounds
+        return bool(np.any(self.observed <= lower) or np.any(self.observed >= upper))
 
     @property
     def can_draw(self) -> bool:

@@ -134,21 +134,21 @@ class Binomial(OfData):
     def __init__(self, observed: Any, n: Any, *, observe: Callable[..., Any] | None = None):
         super().__init__(observed, observe, {})
         self.observed = _as_counts(self.observed)
-        self._n = fitting("n", as_array("n", n), self.missing.shape)
-        check_data("n", self._n, (self._n >= 1) & (self._n == np.floor(self._n)), "whole numbers of at least 1")
-        check_data("observed", self.observed, self.observed <= self._n, f"at most the number of trials, n={n!r}")
+        self.n = fitting("n", as_array("n", n), self.missing.shape)
+        check_data("n", self.n, (self.n >= 1) & (self.n == np.floor(self.n)), "whole numbers of at least 1")
+        check_data("observed", self.observed, self.observed <= self.n, f"at most the number of trials, n={n!r}")
 
     def _log_density(self, mean: np.ndarray, values: Values) -> np.ndarray:
-        y, n = self.observed, self._n
+        y, n = self.observed, self.n
         ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
         return _outside(mean, ways + xlogy(y, mean) + xlog1py(n - y, -mean))
 
     def _derivatives(self, mean: np.ndarray, values: Values) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
-        y, n = self.observed, self._n
+        y, n = self.observed, self.n
         return _ratio(y, mean) - _ratio(n - y, 1.0 - mean), {}
 
     def _draw(self, mean: np.ndarray, values: Values, rng: np.random.Generator) -> np.ndarray:
-        return _counts(self, rng.binomial(np.broadcast_to(self._n, mean.shape).astype(np.int64), mean))
+        return _counts(self, rng.binomial(np.broadcast_to(self.n, mean.shape).astype(np.int64), mean))
 
 
 class Bernoulli(OfData):

@@ -333,6 +333,11 @@ class Model:
         """Return the parameters of :attr:`intervals` (n, *shape) at vectors (n, d), by name; others may be included."""
         return getattr(self._space, "within_intervals", self.constrain)(points)
 
+    @property
+    def parameter_space(self) -> ParameterSpace | None:
+        """The parameters as functions of the vector that samplers move, if they were declared one by one."""
+        return self._space if isinstance(self._space, ParameterSpace) else None
+
     def call(self, x: np.ndarray) -> Any:
         """Return the output of `log_density` at x (d,), or (k, d) if the model is vectorized.
 

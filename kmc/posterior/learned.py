@@ -105,7 +105,7 @@ class Learned:
         """Draw points from s, and functions from the regression's posterior."""
         process = self._process
         x = self._learning.sample(_BLOCKS, self._rng)
-        covariances = process.regression.conditional(process.transport(x)).covariances()
+        covariances = process.covariances(x)
         size, vectors = np.linalg.eigh(covariances)  # variances may be as small as the rounding errors of the prior's
         normal = self._rng.standard_normal((_FUNCTIONS, len(x)))
         away = (normal * np.sqrt(np.maximum(size, 0.0))) @ vectors.T

@@ -14,6 +14,7 @@ from kmc.model.starts import TRIED, near, wide_batches
 from kmc.run.arguments import Request
 from kmc.run.evaluation_summary import constrained
 from kmc.run.simulated import simulated_data
+from kmc.run.structure import structured
 from kmc.run.trace import BlobStore, Trace
 from kmc.run.unvisited import unvisited
 from kmc.samplers.base import SamplerSetup, SamplerState, Step
@@ -64,6 +65,9 @@ class IndependentRun:
         )
         self.history = request.history
         self._start_seed, self._process_seed = seed.spawn(2)
+        self._blobs = blobs
+        takes = getattr(request.sampler, "_takes_outputs", False)
+        self._structured = structured(request.model) if takes else None
         self._process: SamplerState | None = None
         self._asked: np.ndarray | None = None  # the points of the current sweep
         keeps = getattr(request.sampler, "_keeps_proposals", True)
@@ -174,6 +178,9 @@ class IndependentRun:
                 f"{MOST:g} overflow when they are squared; rescale the parameters so that their standard deviations "
                 "are near 1, and check the units of the log-density"
             )
+        outputs = self._outputs(points, values)
+        if self._structured is not None and not self._structured.holds(points, values, outputs):
+            self._structured = outputs = None
         self._process = self.request.sampler.start(
             SamplerSetup(
                 dim=self.request.model.dim,
@@ -187,6 +194,8 @@ class IndependentRun:
                 noisy=self.request.model.noisy,
                 history=None if self.history is None else (self.history.x, self.history.values),
                 initial_log_prior=self._log_prior(points),
+                structure=None if self._structured is None else self._structured.structure,
+                initial_outputs=outputs,
             )
         )
 
@@ -202,9 +211,9 @@ class IndependentRun:
         """Finish the sweep with these log-densities (k,), and store it."""
         assert self._process is not None and self._asked is not None
         process: Any = self._process
-        prior = self._log_prior(self._asked)
+        further = {"log_prior": self._log_prior(self._asked), "outputs": self._outputs(self._asked, values)}
         with single_threaded():
-            sweep: Step | None = process.advance(values) if prior is None else process.advance(values, log_prior=prior)
+            sweep: Step | None = process.advance(values, **{name: x for name, x in further.items() if x is not None})
         self._asked = None
         if sweep is not None:
             self._append(sweep)
@@ -233,6 +242,12 @@ class IndependentRun:
         """At points (k, d), if the sampler takes it and the model has it apart."""
         takes = getattr(self.request.sampler, "_takes_log_prior", False)
         return self.request.model.log_prior_apart(points) if takes else None
+
+    def _outputs(self, points: np.ndarray, values: np.ndarray) -> np.ndarray | None:
+        """At points (k, d) with these values, if the sampler learns from outputs of the model's simulator."""
+        if self._structured is None or not self.warming_up:
+            return None
+        return self._structured.outputs(self._blobs.of(points, values))
 
     def end_warmup(self) -> None:
         """Ask the sampler to end warm-up soon."""

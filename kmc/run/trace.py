@@ -250,6 +250,10 @@ class BlobStore:
         found = [self._at[key] for key in _keys(sweep)]
         return {name: np.stack([blobs[name] for blobs in found]) for name in self._shapes}
 
+    def of(self, points: np.ndarray, values: np.ndarray) -> list[Blobs | None]:
+        """Return the blobs of evaluations at points (k, d), by their values (k,); None where there are none."""
+        return [self._at.get(_key(x, value)) for x, value in zip(points, values, strict=True)]
+
     def forget_but(self, sweeps: Iterable[Step]) -> None:
         """Keep only the blobs of states that the chains of these sweeps may have again."""
         if self._at:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kmc.surrogate.emulator.structure import Structure
+
 MOVES = (
     "random-walk",
     "differential-evolution",
@@ -41,6 +43,9 @@ class SamplerSetup(NamedTuple):
     # Points (n, d) and values (n,) that were evaluated elsewhere, presumably of the same function: a surrogate may be
     # fitted to them, but no state may use their values.
     history: tuple[np.ndarray, np.ndarray] | None = None
+    # Of a model with a simulator, for samplers that learn its outputs: what is known, and outputs (k, n) at the starts.
+    structure: Structure | None = None
+    initial_outputs: np.ndarray | None = None
     # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it apart.
     initial_log_prior: np.ndarray | None = None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -14,7 +15,13 @@ from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.coordinates.transport import Funnel, Identity, Transport
 from kmc.surrogate.coordinates.wall_jit_state import check_arrays
 from kmc.surrogate.coordinates.whitening import Whitening
+from kmc.surrogate.emulator.jit_state import EmulatorJitState, check_emulator_state
 from kmc.surrogate.jit_state import SurrogateJitState, check_jit_state
+
+_CHECKS: dict[type, Callable[[Any, int], None]] = {
+    SurrogateJitState: check_jit_state,
+    EmulatorJitState: check_emulator_state,
+}
 
 
 class InCoordinates:
@@ -25,13 +32,13 @@ class InCoordinates:
     Attributes
     ----------
     whitening : Whitening
-    jit_state : SurrogateJitState
+    jit_state : SurrogateJitState or EmulatorJitState
         log s of u as a function of z, for jitted loops; with its wall, if it has one.
     transport : Transport
     """
 
     whitening: Whitening
-    jit_state: SurrogateJitState
+    jit_state: SurrogateJitState | EmulatorJitState
     transport: Transport
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
@@ -59,7 +66,7 @@ class Component(InCoordinates):
 
     transport: Transport
     whitening: Whitening
-    jit_state: SurrogateJitState
+    jit_state: SurrogateJitState | EmulatorJitState
 
     @classmethod
     def of(cls, surrogate: InCoordinates) -> Component:
@@ -71,9 +78,10 @@ class Component(InCoordinates):
 
         Compiled loops do not check indices, so a component from a file has to be checked before it is evaluated.
         """
-        if type(self.jit_state) is not SurrogateJitState or type(self.whitening) is not Whitening:
+        check_state = _CHECKS.get(type(self.jit_state))
+        if check_state is None or type(self.whitening) is not Whitening:
             raise ValueError(f"a surrogate of type {type(self.jit_state).__name__}")
-        check_jit_state(self.jit_state, dim)
+        check_state(self.jit_state, dim)
         arrays = {"origin": (dim,), "matrix": (dim, dim), "inverse": (dim, dim)}
         check_arrays(self.whitening, arrays)
         if type(self.transport) not in (Identity, Funnel, HeavyTails):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import kmc.jitted as jitted
 from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
@@ -323,8 +324,8 @@ def values_and_gradients(state, points):
 
     Each function with a state takes a second to compile.
     """
-    work = workspace(state)
+    work = jitted.workspace(state)
     found, slopes = np.empty(len(points)), np.empty(points.shape)
     for i in range(len(points)):
-        found[i] = value_and_gradient(state, points[i], slopes[i], work)
+        found[i] = jitted.value_and_gradient(state, points[i], slopes[i], work)
     return found, slopes

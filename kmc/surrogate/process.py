@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -69,9 +69,20 @@ class Process(InCoordinates):
     counting: np.ndarray  # (n,), which values count
     observed: Observations | None  # by which hyperparameters were searched
 
+    reaches_far: ClassVar[bool] = False
+    """Whether it shows from far points where the density rises."""
+
     def heights(self, x: np.ndarray) -> np.ndarray:
         """Return the mean at the rows of x (n, d), relative to the highest value and divided by the temperature."""
         return mean_values(self.mean, self.regression.coordinates, self.transport(x))[:, 0]
+
+    def standard_deviations(self, x: np.ndarray) -> np.ndarray:
+        """Return standard deviations of the log-density at the rows of x (n, d), divided by the temperature, (n,)."""
+        return self.regression.standard_deviations(self.transport(x))
+
+    def covariances(self, x: np.ndarray) -> np.ndarray:
+        """Return covariances of the log-density at the rows of x (n, d), in the same units, (n, n)."""
+        return self.regression.conditional(self.transport(x)).covariances()
 
     def beyond(self, x: np.ndarray) -> np.ndarray:
         """Return which rows of x (n, d) are outside the ball, (n,)."""
@@ -105,6 +116,43 @@ class Seen(NamedTuple):
     draws: np.ndarray  # (k, d), of the last surrogate, or the first points
     gradients: np.ndarray  # (n, d), rows of NaN where they are not known
     noisy: bool = False  # whether the values have noise
+    outputs: np.ndarray | None = None  # (n, k), of the simulator, NaN where they are not known
+
+
+class Kind(Protocol):
+    """A way to make a process of evaluations."""
+
+    def first(self, seen: Seen, rng: np.random.Generator) -> Process:
+        """Fit to the first points."""
+
+    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
+        """Search for hyperparameters, from those of the last process and from ``start``."""
+
+    def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Process:
+        """Fit with the last hyperparameters."""
+
+    def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Process:
+        """Fit to the draws of a process of another kind."""
+
+
+class OfLogDensity:
+    """Regress the log-density."""
+
+    def first(self, seen: Seen, rng: np.random.Generator) -> Process:
+        """See :class:`Kind`."""
+        return first_fit(seen, rng)
+
+    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
+        """See :class:`Kind`."""
+        return fit_again(seen, last, start, rng)
+
+    def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Process:
+        """See :class:`Kind`."""
+        return condition_again(seen, last, rng)
+
+    def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Process:
+        """See :class:`Kind`."""
+        return fit_to_draws(seen, rng)
 
 
 def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
@@ -236,11 +284,14 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     while True:
         if searches:
             some = np.flatnonzero(counts)
-            some = some[_representative(known[some], dim, rows_each)]
+            some = some[_representative(known[some], int(np.clip(1.2 * terms_of(dim), *SEARCHED) / rows_each))]
             searched = observed(some)
             found = _searched(searched, coordinates, starts, seen.noisy)
             theta, likelihood, searches = found.hyperparameters, found.negative_log_likelihood, searches - 1
-        regression = condition(observed(counts), coordinates, theta)
+        some = np.flatnonzero(counts)
+        if len(some) > SETTINGS.exact and not seen.noisy:  # more would make it inexact; noisy ones are averaged
+            some = some[_representative(known[some], SETTINGS.exact)]
+        regression = condition(observed(some), coordinates, theta)
         mean = without_spurious_mass(regression, prior, DENSITY.curvature if counted is None else np.inf)
         high = ~counts & (mean_values(mean, coordinates, u)[:, 0] > lowest)
         if not high.any():
@@ -351,14 +402,12 @@ def _slopes_along_u(gradients, transport, x):
     return found
 
 
-def _representative(values, dim, rows_each):
-    """Return the indices of at most ``SEARCHED`` values, see there, of which each has so many rows."""
-    order = np.argsort(-values, kind="stable")
-    searched = int(np.clip(1.2 * terms_of(dim), *SEARCHED) / rows_each)
-    half = searched // 2
-    if len(order) <= searched:
+def _representative(values, most):
+    """Return the indices of at most so many values: half of them the highest, and the others of all depths."""
+    order, half = np.argsort(-values, kind="stable"), most // 2
+    if len(order) <= most:
         return order
-    others = np.linspace(half, len(order) - 1, searched - half).astype(int)
+    others = np.linspace(half, len(order) - 1, most - half).astype(int)
     return order[np.append(np.arange(half), others)]
 
 

@@ -1,0 +1,206 @@
+"""What is known of a model with a simulator, in arrays: for samplers that learn the simulator's outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, logit
+
+from kmc import likelihoods as of
+from kmc.model.model import Model
+from kmc.model.simulation import OUTPUTS
+from kmc.model.space import ParameterSpace
+from kmc.model.transforms import Above, Below, Between, Identity
+from kmc.surrogate.emulator import observations, structure
+from kmc.surrogate.emulator.jit_state import log_densities
+from kmc.surrogate.emulator.structure import Data, Parameters, Structure
+
+_DRAWS = 2000  # of the prior, for the nodes of its splines
+_QUANTILES, _BEYOND = 97, 16  # nodes between these draws, and on each side of them
+_FAR = 10.0  # times their range: the last node beyond
+_STEP = 1e-4  # of differences, relative to the distance of nodes
+_SEPARATE = 1e-4  # nats: largest error of a sum of functions of one coordinate each
+_SAME = 1e-3  # nats between a log-density and that of its structure
+
+_KINDS = {
+    of.Normal: observations.NORMAL,
+    of.LogNormal: observations.NORMAL,
+    of.StudentT: observations.STUDENT_T,
+    of.Poisson: observations.POISSON,
+    of.NegativeBinomial: observations.NEGATIVE_BINOMIAL,
+    of.Binomial: observations.BINOMIAL,
+    of.Bernoulli: observations.BINOMIAL,
+}
+_LINKS = {of.LogNormal: np.log, of.Poisson: np.log, of.NegativeBinomial: np.log, of.Binomial: logit, of.Bernoulli: logit}
+_TRANSFORMS = {
+    Identity: structure.IDENTITY,
+    Above: structure.ABOVE,
+    Below: structure.BELOW,
+    Between: structure.BETWEEN,
+}
+
+
+@dataclass(frozen=True)
+class Structured:
+    """The structure of a model, and what its simulator's outputs are in it."""
+
+    structure: Structure
+    likelihoods: Mapping[str, Any]
+
+    def outputs(self, blobs: list[Mapping[str, np.ndarray] | None]) -> np.ndarray:
+        """Return η (k, n) of evaluations by their blobs; NaN where these have none, or where it is infinite."""
+        found = np.full((len(blobs), len(self.structure.data.observed)), np.nan)
+        with np.errstate(all="ignore"):
+            for row, each in zip(found, blobs, strict=True):
+                if each is not None:
+                    row[:] = np.concatenate([_eta(one, each[f"{OUTPUTS}.{name}"]) for name, one in self.likelihoods.items()])
+        found[~np.isfinite(found).all(axis=1)] = np.nan
+        return found
+
+    def holds(self, points: np.ndarray, values: np.ndarray, outputs: np.ndarray) -> bool:
+        """Return whether log-densities (k,) at points (k, d) are those of the structure and these outputs (k, n)."""
+        known = np.isfinite(values) & np.isfinite(outputs).all(axis=1)
+        found = log_densities(self.structure, points[known], outputs[known])
+        return bool(known.any() and np.all(np.abs(found - values[known]) < _SAME * (1.0 + np.abs(values[known]))))
+
+
+def structured(model: Model) -> Structured | None:
+    """Return the structure of a model; None if it has none that the surrogate could use.
+
+    The model needs a simulator whose outputs are kept, data that are neither censored nor seen through a function,
+    likelihoods with scales that are functions of one coordinate, and a prior that is a product of functions of one
+    coordinate each.
+    """
+    simulation, space = model.simulation, model.parameter_space
+    if simulation is None or not simulation.saves or model.noisy or space is None:
+        return None
+    parts = [_data(likelihood, space) for likelihood in simulation.likelihoods.values()]
+    parameters = _parameters(model, space)
+    if parameters is None or any(part is None for part in parts):
+        return None
+    columns = [np.arange(model.dim)[space.blocks[name].columns] for name in simulation.inputs if name in space.blocks]
+    if not columns:
+        return None
+    return Structured(Structure(np.concatenate(columns), parameters, _joined(parts)), simulation.likelihoods)
+
+
+def _eta(likelihood, output):
+    return _LINKS.get(type(likelihood), np.asarray)(np.asarray(output, float)[~likelihood.missing])
+
+
+def _data(likelihood: Any, space: ParameterSpace) -> Data | None:
+    kind = _KINDS.get(type(likelihood))
+    if kind is None or likelihood.observe is not None or likelihood.is_censored:
+        return None
+    seen = ~likelihood.missing
+    y = np.asarray(likelihood.observed, float)[seen]
+    n, terms = len(y), likelihood.terms
+    shape = np.zeros(n)
+    constants = np.zeros(n)
+    if type(likelihood) is of.LogNormal:
+        y = np.log(y)
+        constants = -y
+    if kind in (observations.POISSON, observations.NEGATIVE_BINOMIAL):
+        constants = -gammaln(y + 1.0)
+    if kind == observations.BINOMIAL:
+        shape = np.ones(n) if type(likelihood) is of.Bernoulli else np.broadcast_to(likelihood.n, seen.shape)[seen]
+        constants = gammaln(shape + 1.0) - gammaln(y + 1.0) - gammaln(shape - y + 1.0)
+    scales = _Terms(terms.get("scale", terms.get("sd", ())), seen, space)
+    relative = _Terms(terms.get("relative", ()), seen, space)
+    shapes = _Terms(terms.get("df", terms.get("dispersion", ())), seen, space)
+    if not (scales.known and relative.known and shapes.known):
+        return None
+    return Data(
+        np.full(n, kind),
+        y,
+        constants,
+        scales.squares,
+        scales.columns,
+        relative.squares,
+        relative.columns,
+        shape + np.sqrt(shapes.squares),
+        shapes.columns[:, 0] if shapes.columns.shape[1] else np.full(n, -1),
+    )
+
+
+class _Terms:
+    """Terms of an argument for each number that is seen: the sum of the squares of constants, and columns of others."""
+
+    def __init__(self, terms, seen, space):
+        self.squares, columns, self.known = np.zeros(int(seen.sum())), [], True
+        for term in terms:
+            if isinstance(term, str) and term in space.fixed:
+                term = np.asarray(space.fixed[term], float)
+            if not isinstance(term, str):
+                self.squares = self.squares + np.broadcast_to(term, seen.shape)[seen] ** 2
+                continue
+            block = space.blocks[term]
+            self.known = self.known and type(block.transform) in _TRANSFORMS
+            if self.known:
+                own = np.arange(block.columns.start, block.columns.stop).reshape(block.shape)
+                columns.append(np.broadcast_to(own, seen.shape)[seen])
+        self.columns = np.array(columns, dtype=np.int64).reshape(len(columns), len(self.squares)).T.copy()
+
+
+def _joined(parts) -> Data:
+    """Join the data of several outputs; unequal numbers of terms are filled up."""
+
+    def together(name):
+        arrays = [getattr(part, name) for part in parts]
+        if arrays[0].ndim == 1:
+            return np.concatenate(arrays)
+        width = max(array.shape[1] for array in arrays)
+        return np.concatenate([np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=-1) for a in arrays])
+
+    return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
+
+
+def _parameters(model, space) -> Parameters | None:
+    """Return splines of the log-density of prior and Jacobian along each coordinate; None if it is no sum of these."""
+    rng, dim = np.random.default_rng(0), model.dim
+    draws = space.initial_points(rng, _DRAWS)
+    draws = rng.uniform(-2.0, 2.0, (_DRAWS, dim)) if draws is None else draws
+    middle = np.median(draws, axis=0)
+    constant = float(model.log_added(middle))
+    kinds, lower, upper = np.zeros(dim, np.int64), np.zeros(dim), np.zeros(dim)
+    for block in space.blocks.values():
+        kinds[block.columns] = _TRANSFORMS.get(type(block.transform), structure.IDENTITY)
+        lower[block.columns] = getattr(block.transform, "lower", 0.0)
+        upper[block.columns] = getattr(block.transform, "upper", 0.0)
+    nodes = np.empty((dim, _QUANTILES + 2 * _BEYOND))
+    values, slopes = np.empty(nodes.shape), np.empty(nodes.shape)
+
+    def along(i, u):
+        points = np.repeat(middle[None], u.size, axis=0)
+        points[:, i] = u.ravel()
+        return (model.log_added(points) - constant).reshape(u.shape)
+
+    with np.errstate(all="ignore"):
+        for i in range(dim):
+            nodes[i] = own = _nodes(draws[:, i])
+            step = _STEP * np.minimum(np.diff(own, prepend=own[0] - 1.0), np.diff(own, append=own[-1] + 1.0))
+            values[i] = along(i, own)
+            slopes[i] = (along(i, own + step) - along(i, own - step)) / (2.0 * step)
+            # Where there is no density any more, the spline goes on as before.
+            finite = np.flatnonzero(np.isfinite(values[i]) & np.isfinite(slopes[i]))
+            if len(finite) < 2:
+                return None
+            nearest = finite[np.argmin(np.abs(np.arange(own.size)[:, None] - finite), axis=1)]
+            values[i], slopes[i] = values[i][nearest] + slopes[i][nearest] * (own - own[nearest]), slopes[i][nearest]
+    values[0] += constant
+    quantiles = np.ascontiguousarray(np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES), axis=0).T)
+    found = Parameters(kinds, lower, upper, nodes, values, slopes, quantiles)
+    total = np.array([structure.known(found, x, np.empty(dim)) for x in draws[:_BEYOND]])
+    true = model.log_added(draws[:_BEYOND])
+    return found if np.all(np.abs(total - true) < _SEPARATE * (1.0 + np.abs(true))) else None
+
+
+def _nodes(draws):
+    """Return quantiles of draws (n,), and nodes beyond them, increasing."""
+    inside = np.unique(np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES)))
+    inside = inside if len(inside) == _QUANTILES else np.linspace(draws.min() - 1.0, draws.max() + 1.0, _QUANTILES)
+    beyond = _FAR * (inside[-1] - inside[0]) * np.geomspace(1e-3, 1.0, _BEYOND)
+    return np.concatenate([inside[0] - beyond[::-1], inside, inside[-1] + beyond])

@@ -1,0 +1,167 @@
+"""From far starts to the posterior: trust-region steps with linearized outputs, and the exact prior and likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
+from kmc.surrogate.emulator.jit_state import EmulatorJitState
+from kmc.surrogate.emulator.structure import Structure
+from kmc.surrogate.jit_state import values_and_gradients
+
+WORTH = 1.0
+"""Nats that a step must promise."""
+
+_DIFFERENCE = 0.02  # standard deviations of the prior: step of the first derivatives
+_RADIUS, _SMALLEST = 1.0, 1e-3  # half the widths of the cubes in which steps end, in the same units
+_GOOD, _POOR = 0.5, 0.1  # shares of the promised gain
+_STEPS = 20  # most steps of a climb
+
+
+@dataclass(eq=False)
+class Climb:
+    """One climb: the best point so far, and the derivatives of the outputs there.
+
+    The point is evaluated first, unless it has been, and then the derivatives.
+    """
+
+    x: np.ndarray  # (d,)
+    value: float
+    eta: np.ndarray  # (n,)
+    slopes: np.ndarray  # (n, p); of the inputs
+    radius: float = _RADIUS
+    promised: float = np.inf
+    n_steps: int = -1  # -2: the point is evaluated; -1: the derivatives
+
+
+class Climbs:
+    """Climbs from several starts, side by side.
+
+    Each begins with differences along its inputs; then a step ends at the maximum of the posterior with linearized
+    outputs, in a cube around the best point that grows and shrinks as in trust-region methods, and each evaluation
+    corrects the derivatives (Broyden 1965, A class of methods for solving nonlinear simultaneous equations).
+
+    Parameters
+    ----------
+    structure : Structure
+    points, values, outputs : ndarray, shapes (k, d), (k,) and (k, n)
+        Starts; those without outputs are left out.
+    rng : Generator
+        As many starts more are drawn from the prior.
+    most : int
+        Evaluations that all differences together may take; the highest starts come first, and one is always allowed.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        points: np.ndarray,
+        values: np.ndarray,
+        outputs: np.ndarray,
+        *,
+        rng: np.random.Generator,
+        most: int,
+    ):
+        self._structure, self._scales = structure, structure.parameters.scales
+        self._steps = _DIFFERENCE * self._scales[structure.inputs]
+        usable = np.flatnonzero(np.isfinite(values) & np.isfinite(outputs).all(axis=1))
+        usable = usable[np.argsort(-values[usable], kind="stable")]
+        slopes = np.zeros((outputs.shape[1], len(structure.inputs)))
+        self._climbs = [Climb(points[i], float(values[i]), outputs[i], slopes) for i in usable]
+        more = structure.parameters.draw(rng, len(points))
+        self._climbs += [Climb(x, -np.inf, outputs[0], slopes, n_steps=-2) for x in more]
+        self._climbs = self._climbs[: max(most // len(structure.inputs), 1)]
+        self._asked: list[tuple[Climb, np.ndarray]] = []
+
+    def propose(self) -> np.ndarray:
+        """Return the points (k, d) to be evaluated next; none if all climbs have ended."""
+        self._asked = []
+        for climb in self._climbs:
+            if climb.n_steps == -2:
+                self._asked.append((climb, climb.x[None]))
+            elif not np.isfinite(climb.value):
+                continue
+            elif climb.n_steps == -1:
+                points = np.repeat(climb.x[None], len(self._steps), axis=0)
+                points[:, self._structure.inputs] += np.diag(self._steps)
+                self._asked.append((climb, points))
+            elif climb.n_steps < _STEPS and climb.radius > _SMALLEST:
+                end, climb.promised = self._best_in_cube(climb)
+                if climb.promised > WORTH:
+                    self._asked.append((climb, end[None]))
+        points = [points for _, points in self._asked]
+        return np.vstack(points) if points else np.empty((0, len(self._scales)))
+
+    def tell(self, values: np.ndarray, outputs: np.ndarray) -> None:
+        """Take the values (k,) and outputs (k, n) at these points."""
+        start = 0
+        for climb, points in self._asked:
+            rows = slice(start, start + len(points))
+            start += len(points)
+            if climb.n_steps == -2:
+                if np.isfinite(outputs[rows]).all():
+                    climb.value, climb.eta = float(values[rows][0]), outputs[rows][0]
+            elif climb.n_steps == -1:
+                rise = (outputs[rows] - climb.eta) / self._steps[:, None]
+                climb.slopes = np.where(np.isfinite(rise), rise, 0.0).T.copy()
+            else:
+                self._stepped(climb, points[0], float(values[rows][0]), outputs[rows][0])
+            climb.n_steps += 1
+
+    def _stepped(self, climb, x, value, eta):
+        known = np.isfinite(value) and np.isfinite(eta).all()
+        if known:
+            step = (x - climb.x)[self._structure.inputs]
+            scaled = step / self._steps**2
+            missed = eta - climb.eta - climb.slopes @ step
+            climb.slopes = climb.slopes + np.outer(missed, scaled / max(scaled @ step, 1e-300))
+        gain = value - climb.value if known else -np.inf
+        if gain < _POOR * climb.promised:
+            climb.radius *= 0.25
+        elif gain > _GOOD * climb.promised:
+            climb.radius *= 2.0
+        if gain > 0.0:
+            climb.x, climb.value, climb.eta = x, value, eta
+
+    def _best_in_cube(self, climb):
+        """Return the maximum (d,) of the posterior with linearized outputs, and the gain that it promises."""
+        state = self._linearized(climb)
+        half = climb.radius * self._scales
+
+        def objective(x):
+            values, gradients = values_and_gradients(state, x[None])
+            return -values[0], -gradients[0]
+
+        bounds = optimize.Bounds(climb.x - half, climb.x + half)
+        found = optimize.minimize(objective, climb.x, jac=True, method="L-BFGS-B", bounds=bounds)
+        return found.x, -float(found.fun) - climb.value
+
+    def _linearized(self, climb) -> EmulatorJitState:
+        d, p, structure = len(climb.x), climb.slopes.shape[1], self._structure
+        return EmulatorJitState(
+            origin=np.zeros(d),
+            back=np.eye(d),
+            inputs=structure.inputs,
+            center=climb.x[structure.inputs],
+            whitening=np.eye(p),
+            metric=np.eye(p),
+            constant=np.zeros(p),
+            polynomial=np.eye(p, p + p * (p + 1) // 2),
+            sections=np.zeros((p, 1)),
+            centers=np.zeros((p, 1)),
+            rate=1.0,
+            matern=0.0,
+            bent=0.0,
+            spread=1.0,
+            offset=climb.eta,
+            basis=np.ascontiguousarray(climb.slopes),
+            parameters=structure.parameters,
+            data=structure.data,
+            temperature=1.0,
+            reach=np.inf,
+            fall=0.0,
+            wall=NO_WALL,
+        )

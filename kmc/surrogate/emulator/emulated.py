@@ -1,0 +1,187 @@
+"""A surrogate of the log-density by way of the outputs: they are regressed, and the rest is known.
+
+Components of the outputs, in units of the data's standard errors, are regressed on the coordinates that they depend on,
+all by one Gaussian process. The log-density that they imply has the derivatives c along the components, so that to the
+second order its variance is σ² |c|² + k σ⁴ / 2 where the k components have the variance σ².
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kmc.surrogate.coordinates.transport import IDENTITY
+from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
+from kmc.surrogate.coordinates.whitening import Whitening
+from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
+from kmc.surrogate.emulator.components import Components, principal
+from kmc.surrogate.emulator.jit_state import EmulatorJitState, slopes_along_components
+from kmc.surrogate.emulator.observations import information
+from kmc.surrogate.emulator.structure import Structure, constrained
+from kmc.surrogate.mass import deepest, full_depth
+from kmc.surrogate.process import REACH, Process, Seen, temperature_of
+from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
+
+TOLERANCE = 0.05
+"""Error allowed in the components of points that are deeper than typical ones, relative to their distance from the data
+in standard errors."""
+
+_SEARCHED = 400  # most points of a search for hyperparameters
+
+
+@dataclass(frozen=True, eq=False)
+class Emulated(Process):
+    """The density that emulated outputs imply; see :class:`kmc.surrogate.process.Process`."""
+
+    jit_state: EmulatorJitState  # type: ignore[assignment]
+
+    reaches_far: ClassVar[bool] = True
+
+    def heights(self, x: np.ndarray) -> np.ndarray:
+        """Return the log-density at the rows of x (n, d), see :class:`kmc.surrogate.process.Process`."""
+        return self.log_density(x) - self.highest / self.temperature
+
+    def standard_deviations(self, x: np.ndarray) -> np.ndarray:
+        """Return the standard deviations of the log-density at the rows of x (n, d), (n,)."""
+        sd = self.regression.standard_deviations(x[:, self.jit_state.inputs])
+        slopes = slopes_along_components(self.jit_state, self.coordinates(x))[1]
+        return np.sqrt(sd**2 * np.sum(slopes**2, axis=1) + 0.5 * slopes.shape[1] * sd**4)
+
+    def covariances(self, x: np.ndarray) -> np.ndarray:
+        """Return the covariances of the log-density at the rows of x (n, d), (n, n)."""
+        joint = self.regression.conditional(x[:, self.jit_state.inputs]).covariances()
+        slopes = slopes_along_components(self.jit_state, self.coordinates(x))[1]
+        return joint * (slopes @ slopes.T) + 0.5 * slopes.shape[1] * joint**2
+
+    def facts(self, draws: np.ndarray) -> dict[str, Any]:
+        """Return facts for the results' attributes."""
+        facts = {"surrogate_trend_sd": 0.0, "surrogate_metric_spread": 1.0, "surrogate_driver": None}
+        return facts | {"surrogate_components": len(self.jit_state.constant)}
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """Regress the outputs of a simulator; see :class:`kmc.surrogate.process.Kind`."""
+
+    structure: Structure
+
+    def first(self, seen: Seen, rng: np.random.Generator) -> Emulated:
+        """Fit in units of the standard deviations of the points."""
+        return self._fit(seen, scaled_coordinates(seen.points), STARTS[:2])
+
+    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Emulated:
+        """Search for hyperparameters, from the last ones and ``start``, in coordinates in which draws are white."""
+        return self._fit(seen, _whitened(seen, last), (last.regression.hyperparameters, start))
+
+    def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Emulated:
+        """Fit with the last hyperparameters."""
+        return self._fit(seen, _whitened(seen, last), (last.regression.hyperparameters,), search=False)
+
+    def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Emulated:
+        """Search for hyperparameters, in coordinates in which draws of another kind of process are white."""
+        return self._fit(seen, _whitened(seen, other), STARTS[:2])
+
+    def _fit(self, seen, coordinates, starts, *, search=True):
+        inputs, dim = self.structure.inputs, seen.points.shape[1]
+        usable = np.isfinite(seen.values) & np.isfinite(seen.outputs).all(axis=1)
+        x, values, eta = seen.points[usable], seen.values[usable], seen.outputs[usable]
+        highest = float(values.max())
+        temperature = temperature_of(values - highest, min(2 * len(inputs) + 4, len(values)), dim)
+        depth = (highest - values) / temperature
+        order = np.argsort(depth, kind="stable")
+        count = max(int(np.sum(depth < deepest(dim))), min(2 * len(inputs) + 4, len(order)))
+        rows = order[:count]
+        x, eta, depth = x[rows], eta[rows], depth[rows]
+        noise = TOLERANCE * np.sqrt(2.0 * np.maximum(depth - full_depth(dim), 0.0))
+        found = principal(eta, 1.0 / (1.0 + noise**2), self._information(x[0], eta[0]) / temperature)
+        own = _marginal(coordinates, inputs)
+        known = Observations(x[:, inputs], found.values, noise)
+        if search:
+            some = np.unique(np.linspace(0, count - 1, min(count, _SEARCHED)).astype(int))
+            observed = Observations(known.points[some], known.values[some], noise[some])
+            fitted = fit(observed, own, starts)
+            regression = condition(known, own, fitted.hyperparameters)
+            regression = replace(regression, negative_log_likelihood=fitted.negative_log_likelihood)
+        else:
+            regression = condition(known, own, starts[0])
+        near = x[depth < 2.0 * full_depth(dim)]
+        near = near if len(near) >= 2 * dim else x[: 2 * dim]
+        reach = REACH * float(np.linalg.norm(coordinates.map(near), axis=1).max())
+        return Emulated(
+            transport=IDENTITY,
+            whitening=Whitening.of(coordinates.center, coordinates.whitening.T),
+            jit_state=self._state(coordinates, regression, found, temperature, reach),
+            regression=regression,
+            mean=regression.mean,
+            highest=highest,
+            temperature=temperature,
+            reach=reach,
+            wall=None,
+            counting=usable,
+            observed=None,
+        )
+
+    def _information(self, x, eta):
+        """Return the Fisher information of the outputs (n,) at the best point x (d,)."""
+        data, d = self.structure.data, len(x)
+        theta, slopes = np.empty(d), np.empty(d)
+        constrained(self.structure.parameters, x, theta, slopes)
+
+        def squares(columns):
+            return np.sum(np.where(columns >= 0, theta[columns] ** 2, 0.0), axis=1)
+
+        variances = data.variances + squares(data.scales)
+        relative = data.relative + squares(data.relative_scales)
+        shapes = np.where(data.shape_columns >= 0, theta[data.shape_columns], data.shapes)
+        each = zip(data.kinds, eta, variances, relative, shapes, strict=True)
+        return np.array([information(*one) for one in each])
+
+    def _state(self, coordinates: Coordinates, regression: Regression, found: Components, temperature: float, reach: float):
+        mean, own = regression.mean, regression.coordinates
+        p, inputs = len(own.center), self.structure.inputs
+        i, j = np.triu_indices(p)
+        both = np.where((i == j)[:, None], 1.0, 2.0)
+        symmetric = 0.5 * (mean.quadratic + mean.quadratic.transpose(1, 0, 2))
+        return EmulatorJitState(
+            origin=coordinates.center.copy(),
+            back=np.ascontiguousarray(coordinates.inverse),
+            inputs=inputs,
+            center=own.center.copy(),
+            whitening=np.ascontiguousarray(own.whitening),
+            metric=np.ascontiguousarray(own.metric),
+            constant=mean.constant.copy(),
+            polynomial=np.ascontiguousarray(np.vstack([mean.linear, both * symmetric[i, j]]).T),
+            sections=np.ascontiguousarray(mean.weights.T),
+            centers=np.ascontiguousarray(mean.places.u.T),
+            rate=5.0 / mean.length**2,
+            matern=mean.matern,
+            bent=mean.bent,
+            spread=mean.places.spread,
+            offset=found.offset,
+            basis=np.ascontiguousarray(found.basis),
+            parameters=self.structure.parameters,
+            data=self.structure.data,
+            temperature=temperature,
+            reach=reach,
+            fall=len(coordinates.center) / reach**2,
+            wall=NO_WALL,
+        )
+
+
+def _whitened(seen, last) -> Coordinates:
+    """Return coordinates in which draws are white; of those that are stuck, the last coordinates know more."""
+    distinct = np.unique(seen.draws, axis=0)
+    dim = distinct.shape[1]
+    old = last.whitening.inverse
+    scatter = np.cov(distinct.T).reshape(dim, dim) * len(distinct) if len(distinct) > 1 else np.zeros((dim, dim))
+    root = np.linalg.cholesky((scatter + dim * old @ old.T) / (len(distinct) + dim))
+    return Coordinates(distinct.mean(axis=0), np.linalg.inv(root).T, np.eye(dim))
+
+
+def _marginal(coordinates: Coordinates, inputs: np.ndarray) -> Coordinates:
+    """Return such coordinates of the inputs alone."""
+    covariance = (coordinates.inverse.T @ coordinates.inverse)[np.ix_(inputs, inputs)]
+    root = np.linalg.cholesky(covariance)
+    return Coordinates(coordinates.center[inputs], np.linalg.inv(root).T, np.eye(len(inputs)))
