@@ -56,7 +56,7 @@ MAY_IMPORT = {
     "samplers": {"jitted", "surrogate"},
     "kernel_hmc": {"ess", "convergence", "surrogate", "samplers"},
     "control_variates": {"ess", "jitted", "kernels", "bases", "surrogate", "samplers"},
-    "run": {"ess", "convergence", "surrogate", "model", "samplers", "kernel_hmc", "control_variates"},
+    "run": {"ess", "convergence", "surrogate", "likelihoods", "model", "samplers", "kernel_hmc", "control_variates"},
     "posterior": {"ess", "convergence", "model", "samplers", "kernel_hmc", "control_variates", "run"},
     "diagnostics": {"ess", "convergence", "kernels", "linalg", "bases", "forms", "spectral", "model", "run"},
     "plots": {"diagnostics", "posterior", "run", "model"},

@@ -21,9 +21,9 @@ from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.sources import Beyond, BeyondAtSearches, Climb, Exchanges, Known, Source
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
-from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
 from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.structure import Structure
+from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
 from kmc.surrogate.regression import STARTS
 
 
@@ -199,9 +199,7 @@ class Learning:
             self._sds = self._deviations(self._batch)
         return self._batch
 
-    def tell(
-        self, values: np.ndarray, gradients: np.ndarray | None = None, outputs: np.ndarray | None = None
-    ) -> None:
+    def tell(self, values: np.ndarray, gradients: np.ndarray | None = None, outputs: np.ndarray | None = None) -> None:
         """Compare the values (b,) of the batch with their predictions, and keep them.
 
         Gradients (b, d) and outputs (b, k) are kept, too, where they are known.

@@ -165,7 +165,9 @@ class KernelHMCState:
         if setup.structure is not None and setup.initial_outputs is not None:
             starts = setup.initial, setup.initial_log_density, setup.initial_outputs
             self._climbs = Climbs(setup.structure, *starts, rng=self._rng, most=int(_CLIMBING * self._last))
-            return self._climbs.propose()
+            if len(points := self._climbs.propose()):
+                return points
+            self._climbs = None
         # Differences of fewer points than these say nothing about some directions.
         missing = max(3 * setup.chains, 2 * setup.dim) - len(self._known[0])
         cloud = cloud_around(setup.initial, max(missing, 0), self._rng)
@@ -192,18 +194,18 @@ class KernelHMCState:
         if self._starts is not None:
             self._begin(values, outputs)
             return
-        if self._learning is None and self._climbs is not None:
-            self._climbs.tell(values, outputs)
-            points, known = np.vstack([self._known[0], self._asked]), np.append(self._known[1], values)
-            self._known, self._outputs = (points, known), np.vstack([self._outputs, outputs])
-            self._asked = self._climbs.propose()[: max(self._last - self._n_own, 0)]
-            if len(self._asked):
-                return
-            self._climbs, values, outputs = None, values[:0], outputs[:0]
         if self._learning is None:
             if self._check is not None:
                 self._gradient_error = self._check.warn(values[len(values) - len(self._check.points) :])
-            points, values = np.vstack([self._known[0], self._asked]), np.append(self._known[1], values)
+            self._known = np.vstack([self._known[0], self._asked]), np.append(self._known[1], values)
+            if self._outputs is not None:
+                self._outputs = np.vstack([self._outputs, outputs])
+            if self._climbs is not None:
+                self._climbs.tell(values, outputs)
+                self._asked = self._climbs.propose()
+                if 0 < len(self._asked) <= self._last - self._n_own:
+                    return
+            points, values = self._known
             self._learning = Learning(
                 points,
                 values,
@@ -212,7 +214,7 @@ class KernelHMCState:
                 given=self._n_given,
                 least=self.setup.chains,
                 noisy=self.setup.noisy,
-                outputs=None if self._outputs is None else np.vstack([self._outputs, outputs]),
+                outputs=self._outputs,
                 structure=self.setup.structure,
             )
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ _STEP = 1e-4  # of differences, relative to the distance of nodes
 _SEPARATE = 1e-4  # nats: largest error of a sum of functions of one coordinate each
 _SAME = 1e-3  # nats between a log-density and that of its structure
 
-_KINDS = {
+_KINDS: dict[type, int] = {
     of.Normal: observations.NORMAL,
     of.LogNormal: observations.NORMAL,
     of.StudentT: observations.STUDENT_T,
@@ -34,7 +34,13 @@ _KINDS = {
     of.Binomial: observations.BINOMIAL,
     of.Bernoulli: observations.BINOMIAL,
 }
-_LINKS = {of.LogNormal: np.log, of.Poisson: np.log, of.NegativeBinomial: np.log, of.Binomial: logit, of.Bernoulli: logit}
+_LINKS: dict[type, Any] = {
+    of.LogNormal: np.log,
+    of.Poisson: np.log,
+    of.NegativeBinomial: np.log,
+    of.Binomial: logit,
+    of.Bernoulli: logit,
+}
 _TRANSFORMS = {
     Identity: structure.IDENTITY,
     Above: structure.ABOVE,
@@ -50,18 +56,22 @@ class Structured:
     structure: Structure
     likelihoods: Mapping[str, Any]
 
-    def outputs(self, blobs: list[Mapping[str, np.ndarray] | None]) -> np.ndarray:
+    def outputs(self, blobs: Sequence[Mapping[str, np.ndarray] | None]) -> np.ndarray:
         """Return η (k, n) of evaluations by their blobs; NaN where these have none, or where it is infinite."""
         found = np.full((len(blobs), len(self.structure.data.observed)), np.nan)
         with np.errstate(all="ignore"):
             for row, each in zip(found, blobs, strict=True):
                 if each is not None:
-                    row[:] = np.concatenate([_eta(one, each[f"{OUTPUTS}.{name}"]) for name, one in self.likelihoods.items()])
+                    row[:] = np.concatenate(
+                        [_eta(one, each[f"{OUTPUTS}.{name}"]) for name, one in self.likelihoods.items()]
+                    )
         found[~np.isfinite(found).all(axis=1)] = np.nan
         return found
 
-    def holds(self, points: np.ndarray, values: np.ndarray, outputs: np.ndarray) -> bool:
+    def holds(self, points: np.ndarray, values: np.ndarray, outputs: np.ndarray | None) -> bool:
         """Return whether log-densities (k,) at points (k, d) are those of the structure and these outputs (k, n)."""
+        if outputs is None:
+            return False
         known = np.isfinite(values) & np.isfinite(outputs).all(axis=1)
         found = log_densities(self.structure, points[known], outputs[known])
         return bool(known.any() and np.all(np.abs(found - values[known]) < _SAME * (1.0 + np.abs(values[known]))))

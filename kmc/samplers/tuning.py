@@ -8,7 +8,7 @@ import numpy as np
 
 from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chains
 from kmc.samplers.local_mixture import LocalMixture
-from kmc.surrogate.jit_state import SurrogateJitState
+from kmc.surrogate.density import JitState
 
 # "Tried" is docs/what-was-tried.md; the others were set by hand.
 STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)  # candidates
@@ -22,7 +22,7 @@ _TRIALS = 2  # trajectories from each start, for a step size
 class Trials(NamedTuple):
     """Starts and mixture for trial inner chains, in whitened coordinates."""
 
-    state: SurrogateJitState
+    state: JitState
     starts: np.ndarray  # (n, d)
     mixture: LocalMixture
 

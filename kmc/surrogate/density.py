@@ -18,6 +18,9 @@ from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.emulator.jit_state import EmulatorJitState, check_emulator_state
 from kmc.surrogate.jit_state import SurrogateJitState, check_jit_state
 
+JitState = SurrogateJitState | EmulatorJitState
+"""The states of the functions that a surrogate's log-density can be."""
+
 _CHECKS: dict[type, Callable[[Any, int], None]] = {
     SurrogateJitState: check_jit_state,
     EmulatorJitState: check_emulator_state,
@@ -38,7 +41,7 @@ class InCoordinates:
     """
 
     whitening: Whitening
-    jit_state: SurrogateJitState | EmulatorJitState
+    jit_state: JitState
     transport: Transport
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
@@ -66,7 +69,7 @@ class Component(InCoordinates):
 
     transport: Transport
     whitening: Whitening
-    jit_state: SurrogateJitState | EmulatorJitState
+    jit_state: JitState
 
     @classmethod
     def of(cls, surrogate: InCoordinates) -> Component:

@@ -9,7 +9,7 @@ different draws on the first run and on the second. Sums over centers go through
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -308,12 +308,12 @@ def _bounded(state, z, value, gradient):
     return value - SHARPNESS * np.log1p(np.exp(above))
 
 
-def values(state: SurrogateJitState, points: np.ndarray) -> np.ndarray:
-    """Return log s without the wall at the rows of ``points`` (n, d), shape (n,)."""
+def values(state: Any, points: np.ndarray) -> np.ndarray:
+    """Return log s without the wall, for any registered state, at the rows of ``points`` (n, d), shape (n,)."""
     return values_and_gradients(state, points)[0]
 
 
-def gradients(state: SurrogateJitState, points: np.ndarray) -> np.ndarray:
+def gradients(state: Any, points: np.ndarray) -> np.ndarray:
     """Return ∇ log s without the wall at the rows of ``points`` (n, d), shape (n, d)."""
     return values_and_gradients(state, points)[1]
 

@@ -92,8 +92,7 @@ class Climbs:
                 end, climb.promised = self._best_in_cube(climb)
                 if climb.promised > WORTH:
                     self._asked.append((climb, end[None]))
-        points = [points for _, points in self._asked]
-        return np.vstack(points) if points else np.empty((0, len(self._scales)))
+        return np.vstack([np.empty((0, len(self._scales))), *(points for _, points in self._asked)])
 
     def tell(self, values: np.ndarray, outputs: np.ndarray) -> None:
         """Take the values (k,) and outputs (k, n) at these points."""

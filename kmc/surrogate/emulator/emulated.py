@@ -138,7 +138,9 @@ class Emulator:
         each = zip(data.kinds, eta, variances, relative, shapes, strict=True)
         return np.array([information(*one) for one in each])
 
-    def _state(self, coordinates: Coordinates, regression: Regression, found: Components, temperature: float, reach: float):
+    def _state(
+        self, coordinates: Coordinates, regression: Regression, found: Components, temperature: float, reach: float
+    ):
         mean, own = regression.mean, regression.coordinates
         p, inputs = len(own.center), self.structure.inputs
         i, j = np.triu_indices(p)

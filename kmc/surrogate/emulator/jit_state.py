@@ -1,12 +1,12 @@
 """The posterior that emulated outputs imply, at one point, jitted: its log-density and gradient.
 
-In the coordinates z of the draws, u = origin + z back. With v = (u_inputs - center) whitening and w = v metric, the
-outputs on the scale of their likelihood are η = offset + basis a and their components
+In the coordinates z of the draws, u = origin + z back. With v = (u_inputs - center) whitening and w = v metric, outputs
+on the scale of their likelihood are η = offset + basis a, with the components
 
     a = constant + C φ(v),   φ = (v_i, v_i v_j for i <= j, k(w, w_j) for each simulation j)
 
-with the Matérn and the bent kernel of :mod:`kmc.surrogate.covariance`. Then log s is the log-likelihood of η plus what is
-known, all divided by the temperature. Outside of a ball it falls as the density of a log-density alone does.
+with the Matérn and the bent kernel of :mod:`kmc.surrogate.covariance`. Then log s is the log-likelihood of η plus what
+is known, all divided by the temperature. Outside of a ball it falls as the density of a log-density alone does.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def check_structure(structure: Structure, dim: int) -> None:
     parameters, data = structure.parameters, structure.data
     n, k = len(data.observed), parameters.nodes.shape[-1]
     check_arrays(parameters, {"quantiles": (dim, parameters.quantiles.shape[-1])})
-    check_arrays(parameters, {"lower": (dim,), "upper": (dim,), **dict.fromkeys(("nodes", "values", "slopes"), (dim, k))})
+    check_arrays(
+        parameters, {"lower": (dim,), "upper": (dim,), **dict.fromkeys(("nodes", "values", "slopes"), (dim, k))}
+    )
     check_arrays(data, dict.fromkeys(("observed", "constants", "variances", "relative", "shapes"), (n,)))
     columns = {
         "inputs": (structure.inputs, structure.inputs.shape[:1], 0),

@@ -1,7 +1,7 @@
 """Log-likelihoods of single numbers, jitted, as functions of η: the output on the scale that suits its likelihood.
 
-η is the output itself for normal and Student-t errors, its logarithm for log-normal errors and for counts, and its logit
-for probabilities. So outputs that have to be positive are positive wherever the emulator goes.
+η is the output itself for normal and Student-t errors, its logarithm for log-normal errors and for counts, and the
+logit of a probability. So outputs that have to be positive are positive wherever the emulator goes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,309 @@
+"""What is known of a model with a simulator, and what its surrogate makes of it, held to the model itself."""
+
+import concurrent.futures
+import warnings
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc import likelihoods as of
+from kmc.model.evaluate import evaluate_point
+from kmc.run.structure import structured
+from kmc.surrogate.emulator.climbs import Climbs
+from kmc.surrogate.emulator.emulated import Emulator
+from kmc.surrogate.emulator.jit_state import check_structure, log_densities
+from kmc.surrogate.jit_state import values_and_gradients
+from kmc.surrogate.process import Seen
+
+TIMES = np.linspace(0.1, 2.0, 7)
+MISSING = np.array([1.0, 0.8, np.nan, 0.4, 0.3, 0.3, 0.2])
+COUNTS = np.array([3, 1, 2, 0, 1, 0, 0])
+
+
+def decay(p):
+    return p["start"] * np.exp(-p["rate"] * TIMES)
+
+
+def share(p):
+    return 1.0 / (1.0 + decay(p))
+
+
+PRIORS = {"start": kmc.HalfNormal(2), "rate": kmc.Gamma(2, 1), "scale": kmc.LogNormal(-1, 0.5)}
+LIKELIHOODS = {
+    "normal": (decay, of.Normal(MISSING, sd="scale")),
+    "two terms": (decay, of.Normal(MISSING, sd=[np.linspace(0.1, 0.2, 7), "scale"], relative=0.1)),
+    "relative": (decay, of.Normal(MISSING, sd=0.1, relative="scale")),
+    "log-normal": (decay, of.LogNormal(MISSING, sd="scale")),
+    "student": (decay, of.StudentT(MISSING, df="scale", scale=0.2)),
+    "poisson": (decay, of.Poisson(COUNTS)),
+    "negative binomial": (decay, of.NegativeBinomial(COUNTS, dispersion="scale")),
+    "binomial": (share, of.Binomial(COUNTS, n=np.arange(4, 11))),
+    "bernoulli": (share, of.Bernoulli(COUNTS > 0)),
+}
+MODELS = pytest.mark.parametrize("name", LIKELIHOODS)
+
+
+def model_of(name, **parameters):
+    simulator, likelihood = LIKELIHOODS[name]
+    return kmc.Model(
+        simulator=simulator, inputs=["start", "rate"], likelihood=likelihood, parameters={**PRIORS, **parameters}
+    )
+
+
+def evaluated(model, points):
+    """Log-densities and outputs as the surrogate gets them."""
+    found = [evaluate_point(model, x) for x in points]
+    return np.array([one.log_density for one in found]), structured(model).outputs([one.blobs for one in found])
+
+
+def points_of(model, n, seed=1):
+    return model.initial_points(np.random.default_rng(seed), n)
+
+
+def differences(function, x, step=1e-5):
+    shifts = step * np.eye(len(x))
+    return np.array([(function(x + s) - function(x - s)) / (2 * step) for s in shifts])
+
+
+@MODELS
+def test_the_structure_is_the_log_density(name):
+    model = model_of(name)
+    points = points_of(model, 200)
+    values, outputs = evaluated(model, points)
+    found = structured(model)
+    np.testing.assert_allclose(log_densities(found.structure, points, outputs), values, rtol=2e-3, atol=2e-3)
+    assert found.holds(points, values, outputs) and not found.holds(points, values + 1.0, outputs)
+    check_structure(found.structure, model.dim)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        kmc.Normal(1000, 0.1),
+        kmc.Cauchy(0, 1),
+        kmc.Uniform(2, 3),
+        kmc.TruncatedNormal(0, 1, 0.5, 2),
+        kmc.Exponential(3),
+        kmc.Real(),
+        kmc.Positive(),
+        kmc.Interval(-1, 4),
+        kmc.UpperBound(3),
+    ],
+    ids=lambda prior: type(prior).__name__,
+)
+def test_any_prior_of_one_number_is_known(prior):
+    model = kmc.Model(simulator=lambda p: [p["a"]], likelihood=of.Normal([1.0], sd=1.0), parameters={"a": prior})
+    points = points_of(model, 300, seed=7)
+    points = np.random.default_rng(7).uniform(-2, 2, (300, 1)) if points is None else points
+    values, outputs = evaluated(model, points)
+    middle = np.abs(points - np.median(points)).ravel() < np.quantile(np.abs(points - np.median(points)), 0.98)
+    found = log_densities(structured(model).structure, points[middle], outputs[middle])
+    np.testing.assert_allclose(found, values[middle], rtol=1e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "parameters"),
+    [
+        (of.Normal([1.0, 2.0], sd=1.0, upper=2.0), {}),
+        (of.Normal([1.0, 2.0], sd=1.0, observe=lambda y, p: 2 * y), {}),
+        (of.MultivariateNormal([1.0, 2.0], cov=np.eye(2)), {}),
+        (of.Custom(lambda y, v: -y, parameters=[]), {}),
+        (of.Normal([1.0, 2.0], sd=1.0), {"b": kmc.Dirichlet([1.0, 2.0, 3.0])}),
+    ],
+    ids=["censored", "observe", "covariance", "custom", "simplex"],
+)
+def test_other_models_are_learned_by_their_log_density(likelihood, parameters):
+    model = kmc.Model(
+        simulator=lambda p: np.array([p["a"], p["a"]]),
+        inputs=["a"],
+        likelihood=likelihood,
+        parameters={"a": kmc.Normal(0, 1), **parameters},
+    )
+    assert structured(model) is None
+
+
+def fitted(name, n=40, seed=1):
+    model, rng = model_of(name), np.random.default_rng(seed)
+    points = points_of(model, n, seed)
+    values, outputs = evaluated(model, points)
+    seen = Seen(points, values, points, np.full(points.shape, np.nan), outputs=outputs)
+    emulator = Emulator(structured(model).structure)
+    process = emulator.first(seen, rng)
+    return model, emulator.again(seen, process, process.regression.hyperparameters, rng)
+
+
+def literal(model, process, x):
+    """The log-density by the likelihood's own code, at outputs that are predicted component by component."""
+    inputs = process.jit_state.inputs
+    eta = process.jit_state.offset + process.jit_state.basis @ process.regression.values(x[None, inputs])[0]
+    (likelihood,) = model.simulation.likelihoods.values()
+    link = {"LogNormal": np.exp, "Poisson": np.exp, "NegativeBinomial": np.exp}.get(type(likelihood).__name__)
+    link = link or (
+        (lambda e: 1 / (1 + np.exp(-e))) if type(likelihood).__name__ in ("Binomial", "Bernoulli") else None
+    )
+    outputs = np.full(likelihood.observed.shape, np.nan)
+    outputs[~likelihood.missing] = eta if link is None else link(eta)
+    total = likelihood.log_likelihoods(outputs, model.parameters_at(x))[~likelihood.missing].sum()
+    return (total + model.log_added(x)) / process.temperature
+
+
+@MODELS
+def test_an_emulator_implies_the_log_density_of_its_outputs(name):
+    model, process = fitted(name)
+    for x in points_of(model, 20, seed=3):
+        if process.beyond(x[None])[0]:
+            continue
+        z = process.coordinates(x[None])
+        value, gradient = values_and_gradients(process.jit_state, z)
+        np.testing.assert_allclose(value[0], literal(model, process, x), rtol=2e-3, atol=2e-3)
+        along = differences(lambda z: values_and_gradients(process.jit_state, z[None])[0][0], z[0])
+        np.testing.assert_allclose(gradient[0], along, rtol=1e-4, atol=1e-4 * (1 + np.abs(along).max()))
+
+
+def test_it_is_right_where_it_has_learned_and_knows_where_it_is_not():
+    model, process = fitted("normal", n=60)
+    points = points_of(model, 300, seed=5)
+    values, _ = evaluated(model, points)
+    typical = values > values.max() - 10.0
+    errors = process.temperature * process.log_density(points) - values
+    sds = process.temperature * process.standard_deviations(points)
+    assert np.median(np.abs(errors[typical])) < 0.1
+    assert np.mean(np.abs(errors[typical]) < 3.0 * sds[typical] + 0.05) > 0.9
+    covariances = process.covariances(points[typical][:30])
+    np.testing.assert_allclose(np.sqrt(np.diag(covariances)), process.standard_deviations(points[typical][:30]))
+    assert np.linalg.eigvalsh(covariances).min() > -1e-8 * covariances.max()
+
+
+def test_climbs_reach_the_maximum_of_a_linear_model():
+    design = np.random.default_rng(0).standard_normal((12, 3))
+    data = design @ [1.0, -2.0, 0.5]
+    model = kmc.Model(
+        simulator=lambda p: design @ p["b"],
+        likelihood=of.Normal(data, sd=0.1),
+        parameters={"b": kmc.Normal(0, 10, shape=3)},
+    )
+    starts = points_of(model, 2)
+    climbs = Climbs(
+        structured(model).structure, starts, *evaluated(model, starts), rng=np.random.default_rng(1), most=6
+    )
+    best, n = -np.inf, 0
+    while len(points := climbs.propose()):
+        values, outputs = evaluated(model, points)
+        climbs.tell(values, outputs)
+        best, n = max(best, values.max()), n + len(points)
+    top = np.linalg.solve(design.T @ design / 0.01 + np.eye(3) / 100, design.T @ data / 0.01)
+    assert best > evaluated(model, top[None])[0][0] - 1.0 and n < 30
+
+
+def linear(n=10):
+    """A regression with known noise: the posterior is normal, with a closed form."""
+    rng = np.random.default_rng(3)
+    design = rng.standard_normal((n, 3))
+    data = design @ [0.5, -1.0, 2.0] + 0.3 * rng.standard_normal(n)
+    model = kmc.Model(
+        simulator=lambda p: design @ p["b"],
+        likelihood=of.Normal(data, sd=0.3),
+        parameters={"b": kmc.Normal(0, 5, shape=3)},
+    )
+    precision = design.T @ design / 0.09 + np.eye(3) / 25
+    return model, np.linalg.solve(precision, design.T @ data / 0.09), np.linalg.inv(precision)
+
+
+OPTIONS = {"seed": 1, "progress": False}
+
+
+def test_draws_are_those_of_the_closed_form():
+    model, mean, covariance = linear()
+    idata = kmc.sample(model, max_evaluations=1500, draws=None, **OPTIONS)
+    assert idata.attrs["surrogate_components"] == 3 and idata.attrs["n_evaluations_warmup"] < 150
+    draws = idata.posterior["b"].values.reshape(-1, 3)
+    error = np.sqrt(np.diag(covariance) / len(draws) * 2.0)
+    np.testing.assert_array_less(np.abs(draws.mean(axis=0) - mean), 4 * error)
+    np.testing.assert_allclose(draws.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.12)
+    assert np.mean(idata.sample_stats["acceptance_rate"]) > 0.9
+
+
+def test_a_sharp_curved_posterior_needs_few_simulations():
+    """Two decays with narrow errors from prior starts: by the log-density alone it takes several times as many."""
+
+    def curve(p):
+        return p["a"] * np.exp(-p["k"] * TIMES) + np.exp(-p["l"] * TIMES)
+
+    data = curve({"a": 2.0, "k": 3.0, "l": 0.5}) * (1 + 0.02 * np.sin(7 * TIMES))
+    priors = {"a": kmc.LogNormal(0, 1), "k": kmc.LogNormal(0, 1), "l": kmc.LogNormal(0, 1), "s": kmc.LogNormal(-3, 1)}
+    spent = []
+    for save_outputs in True, False:
+        model = kmc.Model(
+            simulator=curve,
+            inputs=["a", "k", "l"],
+            likelihood=of.LogNormal(data, sd="s"),
+            parameters=priors,
+            save_outputs=save_outputs,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            idata = kmc.sample(model, max_evaluations=1000, draws=None, **OPTIONS)
+        spent.append(idata.attrs["n_evaluations_warmup"])
+    assert spent[0] < 0.7 * spent[1]
+
+
+def test_stores_and_other_processes_have_the_same_draws(tmp_path):
+    model, _, _ = linear()
+    whole = kmc.sample(model, draws=40, store=tmp_path / "run.zarr", **OPTIONS)
+    pool = concurrent.futures.ThreadPoolExecutor(2)
+    for other in kmc.sample(model, draws=40, executor=pool, **OPTIONS), kmc.load(tmp_path / "run.zarr"):
+        np.testing.assert_array_equal(other.posterior["b"].values, whole.posterior["b"].values)
+
+
+def test_a_resumed_run_has_the_same_draws(tmp_path):
+    model, _, _ = linear()
+    whole = kmc.sample(model, draws=40, **OPTIONS)
+    for stop in 20, 60, 110:
+        path = tmp_path / f"{stop}.zarr"
+        calls = []
+
+        def simulator(p, stop=stop, calls=calls):
+            calls.append(1)
+            if len(calls) == stop:
+                raise KeyboardInterrupt
+            return model.simulation.simulator(p)
+
+        stopping = kmc.Model(
+            simulator=simulator,
+            likelihood=model.simulation.likelihoods["y"],
+            parameters={"b": kmc.Normal(0, 5, shape=3)},
+        )
+        kmc.sample(stopping, draws=40, store=path, **OPTIONS)
+        resumed = kmc.sample(model, draws=40, store=path, resume=True, **OPTIONS)
+        np.testing.assert_array_equal(resumed.posterior["b"].values, whole.posterior["b"].values)
+
+
+def test_surrogates_are_read_out():
+    """Corrected averages, evidence and draws of the frozen surrogate, whose normalizing constant is known."""
+    model, mean, covariance = linear()
+    idata = kmc.sample(model, max_evaluations=600, draws=None, **OPTIONS)
+    found = kmc.expectations(idata)
+    assert np.all(np.abs(found["mean"].values - mean) < 4 * found["mcse"].values + 1e-3)
+    assert float(kmc.evidence(idata)["se"][0]) < 0.1
+    drawn = kmc.resample(idata, 400).posterior["b"].values.reshape(-1, 3)
+    np.testing.assert_allclose(drawn.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.2)
+
+
+def test_a_simulator_that_fails_costs_its_points_alone():
+    def failing(p):
+        if p["b"][0] < 0.2:
+            raise RuntimeError("no steady state")
+        return model.simulation.simulator(p)
+
+    model, _, _ = linear()
+    broken = kmc.Model(
+        simulator=failing,
+        likelihood=model.simulation.likelihoods["y"],
+        parameters={"b": kmc.Normal(0, 5, shape=3)},
+        on_error="reject",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = kmc.sample(broken, max_evaluations=400, draws=None, **OPTIONS)
+    assert idata.posterior["b"].values[..., 0].min() >= 0.2 and idata.posterior.sizes["draw"] > 25
