@@ -144,6 +144,11 @@ class KernelHMCState:
         """Points (n, d) and values (n,) to which the surrogate was fitted."""
         return (self._learning.points, self._learning.values) if self._learning else self._known
 
+    @property
+    def learned_outputs(self) -> np.ndarray | None:
+        """Outputs (n, k) of a simulator at these points, rows of NaN where they are not known; None without one."""
+        return self._learning.outputs if self._learning else self._outputs
+
     def report(self) -> dict[str, Any]:
         """Return facts for the results' attributes."""
         facts: dict[str, Any] = {"noisy": self.setup.noisy, "noise_sd": None}

@@ -92,10 +92,13 @@ class Learned:
         order = rng.permutation(np.flatnonzero(np.isfinite(values)))
         later = np.zeros(len(values), bool)
         later[order[: len(order) // _LEFT_OUT]] = True
-        self._learning = Learning(x[~later], values[~later], rng=rng, noisy=run.noisy)
+        outputs = (None, None) if run.outputs is None else (run.outputs[~later], run.outputs[later])
+        self._learning = Learning(
+            x[~later], values[~later], rng=rng, noisy=run.noisy, outputs=outputs[0], structure=run.structure
+        )
         for _ in range(_SEARCHES):
             self._learning.fit(search=True)
-        self._learning.passes(x[later], values[later], 0, drawn=int(later.sum()))
+        self._learning.passes(x[later], values[later], 0, drawn=int(later.sum()), outputs=outputs[1])
         for _ in range(_SEARCHES):
             self._learning.fit(search=True)
         self._process = self._learning.process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Never
 
@@ -14,9 +14,11 @@ from kmc.checks import Seed
 from kmc.control_variates.replicate import Replicate
 from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen_surrogates import decoded
-from kmc.run.history import EVALUATIONS, evaluations_of
+from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
 from kmc.run.store.load import load
+from kmc.run.structure import structured
 from kmc.run.warning_codes import OF_DRAWS, warnings
+from kmc.surrogate.emulator.structure import Structure
 
 _STREAM = 2**31 + 2  # a key that no SeedSequence of a run spawns
 
@@ -45,6 +47,10 @@ class Result:
         Whether values are noisy.
     n_draws : int
         Draws of all chains of a run with too few.
+    outputs : ndarray, shape (n, k), or None
+        Those of the model's simulator at these evaluations, NaN where they are not known.
+    structure : Structure or None
+        What the log-density is of these outputs.
     """
 
     replicates: list[Replicate]
@@ -55,6 +61,8 @@ class Result:
     evaluations: tuple[np.ndarray, np.ndarray] = (np.empty((0, 0)), np.empty(0))
     noisy: bool = False
     n_draws: int = 0
+    outputs: np.ndarray | None = None
+    structure: Structure | None = None
 
 
 def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Result:
@@ -122,7 +130,12 @@ def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
     x, values = evaluations_of(idata, dim, name)
     constrain = _constrain(model, None if named else _as_x, dim, name)
     noisy, n_draws = _is_noisy(idata), idata["sample_stats"]["lp"].size
-    return Result([], constrain, named, _labels(idata["posterior"]), idata, (x, values), noisy, n_draws)
+    found = Result([], constrain, named, _labels(idata["posterior"]), idata, (x, values), noisy, n_draws)
+    known = None if model is None else structured(as_model(model, dim, "model"))
+    if known is None:
+        return found
+    outputs = outputs_of(idata, len(x), len(known.structure.data.observed))
+    return replace(found, outputs=outputs, structure=known.structure) if known.holds(x, values, outputs) else found
 
 
 def _as_x(points: np.ndarray) -> dict[str, np.ndarray]:

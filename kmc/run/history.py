@@ -171,6 +171,13 @@ def evaluations_of(idata: Any, dim: int, name: str) -> tuple[np.ndarray, np.ndar
     return x.astype(float), values.astype(float)
 
 
+def outputs_of(idata: Any, n: int, size: int) -> np.ndarray:
+    """Return the outputs (n, size) of the group of evaluations; NaN where there are no such numbers."""
+    group = idata[EVALUATIONS]
+    found = group["outputs"].values if "outputs" in group else np.empty(())
+    return found if found.shape == (n, size) and found.dtype == np.float64 else np.full((n, size), np.nan)
+
+
 def _check_names(what: str, names: Any, dim: int, model: Model) -> None:
     if set(names) != set(model.dims) or dim != model.dim:
         raise ValueError(

@@ -269,6 +269,10 @@ class IndependentRun:
         """Return points (n, d) and values (n,) that the surrogate is learned from; None of a sampler without one."""
         return getattr(self._process, "evaluated", None)
 
+    def learned_outputs(self) -> np.ndarray | None:
+        """Return outputs (n, k) of the model's simulator at these points; None if they are not learned from."""
+        return getattr(self._process, "learned_outputs", None)
+
     def checked(self) -> dict[str, Any]:
         """Return the sampler's facts, and those about evaluated places where no draw is."""
         report, density, evaluated = self.report(), self.density(), self.evaluated()

@@ -187,9 +187,16 @@ def with_surrogate(proposals: Mapping[str, np.ndarray], frozen: Frozen) -> dict[
     return {**{name: column.copy() for name, column in proposals.items()}, "surrogate": values}
 
 
-def as_evaluations(x: np.ndarray, values: np.ndarray) -> dict[str, Any]:
-    """Return the group of evaluations at unconstrained points x (n, d), log-Jacobians included."""
-    return {EVALUATIONS: labeled({"x": (("evaluation", "x_dim_0"), x), "lp": ("evaluation", values)})}
+def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: np.ndarray | None = None) -> dict[str, Any]:
+    """Return the group of evaluations at unconstrained points x (n, d), log-Jacobians included.
+
+    ``outputs`` (n, k) are those of a simulator, as they are learned: on the scales of their likelihoods, NaN where they
+    are not known.
+    """
+    group: dict[str, Any] = {"x": (("evaluation", "x_dim_0"), x), "lp": ("evaluation", values)}
+    if outputs is not None and outputs.shape[1]:
+        group["outputs"] = (("evaluation", "output"), outputs)
+    return {EVALUATIONS: labeled(group)}
 
 
 def data_of(request: Request) -> dict[str, Mapping[str, Any]]:

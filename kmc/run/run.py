@@ -281,10 +281,13 @@ class Run:
             *((each["x"].reshape(-1, self.request.model.dim), each["lp"].ravel()) for each in proposed),
         ]
         x, values = map(np.concatenate, zip(*found, strict=True))
+        outputs = [own for one in self.independent_runs if (own := one.learned_outputs()) is not None]
+        known = np.vstack(outputs) if len(outputs) == len(self.independent_runs) else np.empty((len(x), 0))
+        known = np.pad(known, ((0, len(x) - len(known)), (0, 0)), constant_values=np.nan)
         # A chain that did not move has proposed its state; proposals of a continued result may not be known.
         _, first = np.unique(x, axis=0, return_index=True)
         rows = np.sort(first[~np.isnan(values[first]) & np.isfinite(x[first]).all(axis=1)])
-        return {**self._final(), **as_evaluations(x[rows], values[rows])}
+        return {**self._final(), **as_evaluations(x[rows], values[rows], known[rows])}
 
     def _final(self) -> dict[str, Any]:
         """Return the group with the final state, from which `kmc.extend` continues.

@@ -307,3 +307,19 @@ def test_a_simulator_that_fails_costs_its_points_alone():
         warnings.simplefilter("ignore")
         idata = kmc.sample(broken, max_evaluations=400, draws=None, **OPTIONS)
     assert idata.posterior["b"].values[..., 0].min() >= 0.2 and idata.posterior.sizes["draw"] > 25
+
+
+def test_a_run_without_draws_answers_from_its_outputs():
+    model, mean, covariance = linear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = kmc.sample(model, max_evaluations=40, **OPTIONS)
+        found = kmc.expectations(idata, model=model)
+        sds = np.sqrt(np.diag(covariance))
+        assert idata["evaluations"]["outputs"].shape == (idata["evaluations"].sizes["evaluation"], 10)
+        np.testing.assert_array_less(np.abs(found["mean"].values - mean), 0.2 * sds)
+        np.testing.assert_allclose(found["sd"].values, sds, rtol=0.15)
+        # Outputs of another shape, as from another model, are left alone.
+        other = idata.copy()
+        other["evaluations"] = idata["evaluations"].isel(output=slice(3))
+        assert np.isfinite(kmc.expectations(other, model=model)["mean"]).all()

@@ -18,7 +18,7 @@ from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
 from kmc.surrogate.emulator.components import Components, principal
 from kmc.surrogate.emulator.jit_state import EmulatorJitState, slopes_along_components
-from kmc.surrogate.emulator.observations import information
+from kmc.surrogate.emulator.observations import SMALLEST, information
 from kmc.surrogate.emulator.structure import Structure, constrained
 from kmc.surrogate.mass import deepest, full_depth
 from kmc.surrogate.process import REACH, Process, Seen, temperature_of
@@ -134,7 +134,7 @@ class Emulator:
 
         variances = data.variances + squares(data.scales)
         relative = data.relative + squares(data.relative_scales)
-        shapes = np.where(data.shape_columns >= 0, theta[data.shape_columns], data.shapes)
+        shapes = np.where(data.shape_columns >= 0, np.maximum(theta[data.shape_columns], SMALLEST), data.shapes)
         each = zip(data.kinds, eta, variances, relative, shapes, strict=True)
         return np.array([information(*one) for one in each])
 

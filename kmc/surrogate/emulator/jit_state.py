@@ -19,7 +19,7 @@ from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
 from kmc.surrogate.coordinates.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
-from kmc.surrogate.emulator.observations import log_likelihood
+from kmc.surrogate.emulator.observations import SMALLEST, log_likelihood
 from kmc.surrogate.emulator.structure import Data, Parameters, Structure, constrained, known
 
 
@@ -183,7 +183,7 @@ def _likelihood(data, outputs, theta, along_theta):
             if column >= 0:
                 relative += theta[column] ** 2
         if data.shape_columns[i] >= 0:
-            shape = theta[data.shape_columns[i]]
+            shape = max(theta[data.shape_columns[i]], SMALLEST)
         value, along[i], along_variance, along_relative, along_shape = log_likelihood(
             data.kinds[i], data.observed[i], eta[i], variance, relative, shape
         )

@@ -16,6 +16,7 @@ NORMAL, STUDENT_T, POISSON, NEGATIVE_BINOMIAL, BINOMIAL = range(5)
 """Log-normal data are normal data, of logarithms."""
 
 LARGEST = 60.0  # of |η| for counts and probabilities
+SMALLEST = 1e-300  # of variances and shapes: nothing is divided by zero
 _STEP = 1e-4  # of differences of log Γ, relative
 
 
@@ -27,7 +28,7 @@ def log_likelihood(kind, y, eta, variance, relative, shape):
     are left out.
     """
     if kind <= 1:
-        total = max(variance + relative * eta * eta, 1e-300)
+        total = max(variance + relative * eta * eta, SMALLEST)
         error = y - eta
         square = error * error / total
         if kind == 0:
@@ -63,7 +64,7 @@ def log_likelihood(kind, y, eta, variance, relative, shape):
 def information(kind, eta, variance, relative, shape):
     """Return the Fisher information of η: the expected curvature of the log-likelihood."""
     if kind <= 1:
-        total = max(variance + relative * eta * eta, 1e-300)
+        total = max(variance + relative * eta * eta, SMALLEST)
         known = 1.0 / total + 2.0 * (relative * eta / total) ** 2
         return known if kind == 0 else known * (shape + 1.0) / (shape + 3.0)
     eta = min(max(eta, -LARGEST), LARGEST)
