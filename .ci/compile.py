@@ -23,6 +23,9 @@ if "--sampler" not in sys.argv:
     X = np.random.default_rng(0).standard_normal((60, 2))
     for estimator in (kmc.scores.NystromKEF(n_basis=10), kmc.scores.LiteKEF(n_basis=10), kmc.scores.FullKEF()):
         estimator.fit(X).gradient(X)
+    simulator, data = (lambda p: [p["a"], p["a"] ** 2]), kmc.likelihoods.Normal([1.0, 1.1], sd=0.1)
+    model = kmc.Model(simulator=simulator, likelihood=data, parameters={"a": kmc.Normal(0, 1)})
+    kmc.expectations(kmc.sample(model, max_evaluations=300, draws=None, seed=1, progress=False), model=model)
     kmc.sample(
         banana,
         dim=2,

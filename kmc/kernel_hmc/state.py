@@ -65,7 +65,7 @@ class KernelHMCState:
     """See :class:`kmc.samplers.base.SamplerState`."""
 
     def __init__(self, options: PhaseOptions, setup: SamplerSetup, gradient: OccasionalGradient | None = None):
-        compile_in_thread()
+        compile_in_thread(setup.structure)
         self.options, self.setup = options, setup._replace(history=None)
         self.warming_up = True
         *seeds, own = setup.seed.spawn(setup.chains + 1)

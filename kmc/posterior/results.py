@@ -16,9 +16,8 @@ from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen_surrogates import decoded
 from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
 from kmc.run.store.load import load
-from kmc.run.structure import structured
+from kmc.run.structure import Structure, structured
 from kmc.run.warning_codes import OF_DRAWS, warnings
-from kmc.surrogate.emulator.structure import Structure
 
 _STREAM = 2**31 + 2  # a key that no SeedSequence of a run spawns
 

@@ -36,6 +36,7 @@ def test_expectations_and_evidence_doubt_the_same_surrogates(idata, monkeypatch,
         )
 
 
+@pytest.mark.slow
 def test_warnings_of_the_run_that_its_draws_are_wrong_are_repeated(idata):
     assert kmc.evidence(idata, progress=False).attrs["warnings"] == []
     attrs = {

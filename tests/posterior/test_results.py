@@ -35,6 +35,7 @@ def runs():
     return [first, kmc.sample(log_density, **{**QUICK, "max_evaluations": 1400}, seed=6, independent_runs=2)]
 
 
+@pytest.mark.slow
 def test_joined_runs_have_a_surrogate_each(runs, tmp_path):
     import arviz
 

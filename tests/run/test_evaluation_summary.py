@@ -125,7 +125,7 @@ def warned(target, **options):
 )
 @pytest.mark.parametrize("independent_runs", [1, 2])
 def test_a_density_in_place_of_its_logarithm_has_one_warning(target, options, independent_runs):
-    assert warned(target, **options, max_evaluations=600, independent_runs=independent_runs)
+    assert warned(target, **options, max_evaluations=300, independent_runs=independent_runs)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def test_the_parameter_is_named():
     assert set(caught.value.parameters) == {"a", "b", "s"}
 
 
+@pytest.mark.slow
 def test_a_positive_parameter_that_overflows():
     def log_density(p):
         return 0.5 * p["s"] ** 2 - p["a"] ** 2

@@ -323,3 +323,15 @@ def test_a_run_without_draws_answers_from_its_outputs():
         other = idata.copy()
         other["evaluations"] = idata["evaluations"].isel(output=slice(3))
         assert np.isfinite(kmc.expectations(other, model=model)["mean"]).all()
+
+
+def test_a_run_is_extended_and_reported(tmp_path):
+    model, _, _ = linear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = kmc.sample(model, draws=20, independent_runs=2, **OPTIONS)
+        whole = kmc.sample(model, draws=30, independent_runs=2, **OPTIONS)
+        longer = kmc.extend(first, draws=10, target=model, progress=False)
+    np.testing.assert_array_equal(longer.posterior["b"].values, whole.posterior["b"].values)
+    kmc.report(longer, tmp_path / "report.html")
+    assert "b[0]" in (tmp_path / "report.html").read_text(encoding="utf-8")
