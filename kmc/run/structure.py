@@ -19,10 +19,10 @@ from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.emulator.structure import Data, Parameters, Structure
 
 _DRAWS = 2000  # of the prior, for the nodes of its splines
-_QUANTILES, _BEYOND = 97, 16  # nodes between these draws, and on each side of them
+_QUANTILES, _BEYOND = 193, 24  # nodes between these draws, and on each side of them
 _FAR = 10.0  # times their range: the last node beyond
 _STEP = 1e-4  # of differences, relative to the distance of nodes
-_SEPARATE = 1e-4  # nats: largest error of a sum of functions of one coordinate each
+_SEPARATE = 1e-2  # nats: largest error of a sum of functions of one coordinate each
 _SAME = 1e-3  # nats between a log-density and that of its structure
 
 _KINDS: dict[type, int] = {
@@ -133,6 +133,7 @@ def _data(likelihood: Any, space: ParameterSpace) -> Data | None:
         relative.columns,
         shape + np.sqrt(shapes.squares),
         shapes.columns[:, 0] if shapes.columns.shape[1] else np.full(n, -1),
+        np.zeros(n),
     )
 
 

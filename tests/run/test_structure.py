@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -124,7 +125,11 @@ def test_other_models_are_learned_by_their_log_density(likelihood, parameters):
 
 
 def fitted(name, n=40, seed=1):
-    model, rng = model_of(name), np.random.default_rng(seed)
+    return fitted_to(model_of(name), n, seed)
+
+
+def fitted_to(model, n, seed):
+    rng = np.random.default_rng(seed)
     points = points_of(model, n, seed)
     values, outputs = evaluated(model, points)
     seen = Seen(points, values, points, np.full(points.shape, np.nan), outputs=outputs)
@@ -136,7 +141,7 @@ def fitted(name, n=40, seed=1):
 def literal(model, process, x):
     """The log-density by the likelihood's own code, at outputs that are predicted component by component."""
     inputs = process.jit_state.inputs
-    eta = process.jit_state.offset + process.jit_state.basis @ process.regression.values(x[None, inputs])[0]
+    eta = process.components.offset + process.components.basis @ process.regression.values(x[None, inputs])[0]
     (likelihood,) = model.simulation.likelihoods.values()
     link = {"LogNormal": np.exp, "Poisson": np.exp, "NegativeBinomial": np.exp}.get(type(likelihood).__name__)
     link = link or (
@@ -148,15 +153,41 @@ def literal(model, process, x):
     return (total + model.log_added(x)) / process.temperature
 
 
-@MODELS
-def test_an_emulator_implies_the_log_density_of_its_outputs(name):
-    model, process = fitted(name)
+def two_groups():
+    """Many data, of which half have one unknown scale and the others another one or known ones."""
+    times = np.linspace(0.1, 2.0, 40)
+    data = np.exp(-times) + 0.05 * np.cos(9 * times)
+    data[3] = np.nan
+    return kmc.Model(
+        simulator=lambda p: np.stack([p["start"] * np.exp(-p["rate"] * times), p["start"] / (1 + times)]),
+        likelihood=of.Normal(np.stack([data, 1.1 * data]), sd=["scale", np.array([[0.1], [0.2]])]),
+        parameters={**PRIORS, "scale": kmc.LogNormal(-1, 0.5, shape=(2, 1))},
+    )
+
+
+def known_errors():
+    times = np.linspace(0.1, 2.0, 40)
+    return kmc.Model(
+        simulator=lambda p: p["start"] * np.exp(-p["rate"] * times),
+        likelihood=of.LogNormal(np.exp(-times), sd=np.linspace(0.1, 0.3, 40)),
+        parameters={"start": PRIORS["start"], "rate": PRIORS["rate"]},
+    )
+
+
+MAKE = {name: partial(model_of, name) for name in LIKELIHOODS} | {"groups": two_groups, "errors": known_errors}
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_an_emulator_implies_the_log_density_of_its_outputs(make):
+    model, process = fitted_to(make(), 40, 1)
     for x in points_of(model, 20, seed=3):
         if process.beyond(x[None])[0]:
             continue
         z = process.coordinates(x[None])
         value, gradient = values_and_gradients(process.jit_state, z)
         np.testing.assert_allclose(value[0], literal(model, process, x), rtol=2e-3, atol=2e-3)
+        n = process.jit_state.basis.shape[0]
+        assert n == len(process.components.offset) or n <= 2 * (process.components.basis.shape[1] + 1)
         along = differences(lambda z: values_and_gradients(process.jit_state, z[None])[0][0], z[0])
         np.testing.assert_allclose(gradient[0], along, rtol=1e-4, atol=1e-4 * (1 + np.abs(along).max()))
 

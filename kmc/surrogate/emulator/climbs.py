@@ -16,7 +16,7 @@ WORTH = 1.0
 """Nats that a step must promise."""
 
 _DIFFERENCE = 0.02  # standard deviations of the prior: step of the first derivatives
-_RADIUS, _SMALLEST = 1.0, 1e-3  # half the widths of the cubes in which steps end, in the same units
+_RADIUS, _SMALLEST = 1.0, 0.02  # half the widths of the cubes in which steps end, in the same units
 _GOOD, _POOR = 0.5, 0.1  # shares of the promised gain
 _STEPS = 20  # most steps of a climb
 

@@ -17,6 +17,7 @@ from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
 from kmc.surrogate.emulator.components import Components, principal
+from kmc.surrogate.emulator.compressed import compressed
 from kmc.surrogate.emulator.jit_state import EmulatorJitState, slopes_along_components
 from kmc.surrogate.emulator.observations import SMALLEST, information
 from kmc.surrogate.emulator.structure import Structure, constrained
@@ -36,6 +37,7 @@ class Emulated(Process):
     """The density that emulated outputs imply; see :class:`kmc.surrogate.process.Process`."""
 
     jit_state: EmulatorJitState  # type: ignore[assignment]
+    components: Components  # of the outputs, before data are compressed
 
     reaches_far: ClassVar[bool] = True
 
@@ -121,6 +123,7 @@ class Emulator:
             wall=None,
             counting=usable,
             observed=None,
+            components=found,
         )
 
     def _information(self, x, eta):
@@ -145,6 +148,7 @@ class Emulator:
         p, inputs = len(own.center), self.structure.inputs
         i, j = np.triu_indices(p)
         both = np.where((i == j)[:, None], 1.0, 2.0)
+        data, offset, basis = compressed(self.structure.data, found)
         symmetric = 0.5 * (mean.quadratic + mean.quadratic.transpose(1, 0, 2))
         return EmulatorJitState(
             origin=coordinates.center.copy(),
@@ -161,10 +165,10 @@ class Emulator:
             matern=mean.matern,
             bent=mean.bent,
             spread=mean.places.spread,
-            offset=found.offset,
-            basis=np.ascontiguousarray(found.basis),
+            offset=offset,
+            basis=np.ascontiguousarray(basis),
             parameters=self.structure.parameters,
-            data=self.structure.data,
+            data=data,
             temperature=temperature,
             reach=reach,
             fall=len(coordinates.center) / reach**2,

@@ -71,7 +71,7 @@ def check_structure(structure: Structure, dim: int) -> None:
     check_arrays(
         parameters, {"lower": (dim,), "upper": (dim,), **dict.fromkeys(("nodes", "values", "slopes"), (dim, k))}
     )
-    check_arrays(data, dict.fromkeys(("observed", "constants", "variances", "relative", "shapes"), (n,)))
+    check_arrays(data, dict.fromkeys(("observed", "constants", "variances", "relative", "shapes", "repeats"), (n,)))
     columns = {
         "inputs": (structure.inputs, structure.inputs.shape[:1], 0),
         "kinds of transforms": (parameters.kinds, (dim,), 0),
@@ -185,7 +185,7 @@ def _likelihood(data, outputs, theta, along_theta):
         if data.shape_columns[i] >= 0:
             shape = max(theta[data.shape_columns[i]], SMALLEST)
         value, along[i], along_variance, along_relative, along_shape = log_likelihood(
-            data.kinds[i], data.observed[i], eta[i], variance, relative, shape
+            data.kinds[i], data.observed[i], eta[i], variance, relative, shape, data.repeats[i]
         )
         total += value + data.constants[i]
         for column in data.scales[i]:

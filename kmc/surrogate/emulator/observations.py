@@ -21,10 +21,11 @@ _STEP = 1e-4  # of differences of log Γ, relative
 
 
 @njit()
-def log_likelihood(kind, y, eta, variance, relative, shape):
+def log_likelihood(kind, y, eta, variance, relative, shape, repeats):
     """Return the log-likelihood, and its derivatives along η, the two variances and the shape.
 
-    The variance of normal and Student-t errors is ``variance`` + ``relative`` η². Terms that depend on the data alone
+    The variance of normal and Student-t errors is ``variance`` + ``relative`` η²; the term of normal ones that has its
+    logarithm is repeated ``repeats`` times more. Terms that depend on the data alone
     are left out.
     """
     if kind <= 1:
@@ -32,8 +33,8 @@ def log_likelihood(kind, y, eta, variance, relative, shape):
         error = y - eta
         square = error * error / total
         if kind == 0:
-            value = -0.5 * (np.log(2.0 * np.pi * total) + square)
-            along, along_total, along_shape = error / total, 0.5 * (square - 1.0) / total, 0.0
+            value = -0.5 * ((1.0 + repeats) * np.log(2.0 * np.pi * total) + square)
+            along, along_total, along_shape = error / total, 0.5 * (square - 1.0 - repeats) / total, 0.0
         else:
             value = math.lgamma(0.5 * (shape + 1.0)) - math.lgamma(0.5 * shape)
             value -= 0.5 * np.log(np.pi * shape * total) + 0.5 * (shape + 1.0) * np.log1p(square / shape)

@@ -55,6 +55,11 @@ class Data(NamedTuple):
     relative_scales: np.ndarray  # (n, l), columns of θ
     shapes: np.ndarray  # (n,)
     shape_columns: np.ndarray  # (n,), columns of θ, or -1
+    repeats: np.ndarray  # (n,), how often the term -log(2π variance)/2 of normal data is repeated
+
+    def at(self, rows: np.ndarray) -> Data:
+        """Return some of the data."""
+        return Data(*(column[rows] for column in self))
 
 
 class Structure(NamedTuple):
