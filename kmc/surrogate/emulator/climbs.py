@@ -18,7 +18,7 @@ WORTH = 1.0
 _DIFFERENCE = 0.02  # standard deviations of the prior: step of the first derivatives
 _RADIUS, _SMALLEST = 1.0, 0.02  # half the widths of the cubes in which steps end, in the same units
 _GOOD, _POOR = 0.5, 0.1  # shares of the promised gain
-_STEPS = 20  # most steps of a climb
+_STEPS, _CLIMBS = 20, 8  # most steps of a climb, and most climbs
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class Climbs:
         self._climbs = [Climb(points[i], float(values[i]), outputs[i], slopes) for i in usable]
         more = structure.parameters.draw(rng, len(points))
         self._climbs += [Climb(x, -np.inf, outputs[0], slopes, n_steps=-2) for x in more]
-        self._climbs = self._climbs[: max(most // len(structure.inputs), 1)]
+        self._climbs = self._climbs[: min(max(most // len(structure.inputs), 1), _CLIMBS)]
         self._asked: list[tuple[Climb, np.ndarray]] = []
 
     def propose(self) -> np.ndarray:
