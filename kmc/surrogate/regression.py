@@ -312,18 +312,20 @@ class ExactSolved:
     """See :class:`Solved`."""
 
     def __init__(self, posterior: Exact, theta: Hyperparameters):
-        self.posterior, self.theta = posterior, theta
+        self.theta = theta  # of the posterior, only what is needed: it has several matrices of this size
+        self.places, self.targets, self.ones = posterior.places, posterior.targets, posterior.ones
+        self.noise_variances = posterior.noise_variances(theta)
         places = posterior.places
         matern, _ = matern_covariance(places, places, np.exp(theta.length), posterior.distances)
         self.sections = np.exp(2.0 * theta.matern) * matern + np.exp(2.0 * theta.bent) * posterior.bent
         total = np.exp(2.0 * theta.quadratic) * posterior.quadratic + self.sections
-        self.lower = factorized(total, posterior.noise_variances(theta))
-        self.k1 = linalg.cho_solve((self.lower, True), posterior.ones)
+        self.lower = factorized(total, self.noise_variances)
+        self.k1 = linalg.cho_solve((self.lower, True), self.ones)
 
     def mean(self) -> Mean:
         """See :class:`Solved`."""
-        constant, alpha = self._solve(self.lower, self.posterior.targets)
-        places, scale = self.posterior.places, np.exp(2.0 * self.theta.quadratic)
+        constant, alpha = self._solve(self.lower, self.targets)
+        places, scale = self.places, np.exp(2.0 * self.theta.quadratic)
         n, dim = places.values, places.z.shape[1]
         z, slope_z = places.z[:n], places.z[n:]
         values, slopes = alpha[:n], alpha[n:].reshape(len(slope_z), dim, alpha.shape[1])
@@ -337,29 +339,29 @@ class ExactSolved:
 
     def around(self, linear: np.ndarray, quadratic: np.ndarray) -> Mean:
         """See :class:`Solved`."""
-        places = self.posterior.places
+        places = self.places
         polynomial = polynomial_at(places, linear, quadratic)
-        lower = factorized(self.sections, self.posterior.noise_variances(self.theta))
-        constant, alpha = self._solve(lower, self.posterior.targets - polynomial)
+        lower = factorized(self.sections, self.noise_variances)
+        constant, alpha = self._solve(lower, self.targets - polynomial)
         return self._joined(constant, linear, quadratic, alpha)
 
     def factors(self, places: Places) -> tuple[np.ndarray, np.ndarray]:
         """See :class:`Solved`."""
-        cross = covariance(self.theta, self.posterior.places, places)
+        cross = covariance(self.theta, self.places, places)
         known = linalg.solve_triangular(self.lower, cross, lower=True, check_finite=False)
         ones = np.arange(places.size) < places.values
-        added = (ones - self.k1 @ cross) / np.sqrt(self.posterior.ones @ self.k1)
+        added = (ones - self.k1 @ cross) / np.sqrt(self.ones @ self.k1)
         return known, added[None, :]
 
     def _solve(self, lower, targets):
         """Return the constant and the weights of the covariance functions."""
-        ones = self.posterior.ones
+        ones = self.ones
         both = linalg.cho_solve((lower, True), np.column_stack([ones, targets]), check_finite=False)
         constant = (ones @ both[:, 1:]) / (ones @ both[:, 0])
         return constant, both[:, 1:] - np.outer(both[:, 0], constant)
 
     def _joined(self, constant, linear, quadratic, alpha):
-        places = self.posterior.places
+        places = self.places
         n, dim = places.values, places.z.shape[1]
         return Mean(
             constant,
