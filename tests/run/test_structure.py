@@ -348,8 +348,9 @@ def test_a_run_without_draws_answers_from_its_outputs():
         found = kmc.expectations(idata, model=model)
         sds = np.sqrt(np.diag(covariance))
         assert idata["evaluations"]["outputs"].shape == (idata["evaluations"].sizes["evaluation"], 10)
-        np.testing.assert_array_less(np.abs(found["mean"].values - mean), 0.2 * sds)
-        np.testing.assert_allclose(found["sd"].values, sds, rtol=0.15)
+        np.testing.assert_array_less(np.abs(found["mean"].values - mean), 4.0 * found["mcse"].values)
+        assert np.all(found["mcse"].values < 0.5 * sds)
+        np.testing.assert_allclose(found["sd"].values, sds, rtol=0.25)
         # Outputs of another shape, as from another model, are left alone.
         other = idata.copy()
         other["evaluations"] = idata["evaluations"].isel(output=slice(3))
