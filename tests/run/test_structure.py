@@ -367,3 +367,21 @@ def test_a_run_is_extended_and_reported(tmp_path):
     np.testing.assert_array_equal(longer.posterior["b"].values, whole.posterior["b"].values)
     kmc.report(longer, tmp_path / "report.html")
     assert "b[0]" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_outputs_that_predict_worse_than_the_log_density_are_left():
+    """They turn a thousand times where the density is that of a normal distribution."""
+
+    def spinning(p):
+        angle, radius = 1e3 * (p["a"] + 2 * p["b"]), np.hypot(p["a"] - 1.0, p["b"])
+        return radius * np.array([np.cos(angle), np.sin(angle)])
+
+    model = kmc.Model(
+        simulator=spinning,
+        likelihood=of.Normal([0.0, 0.0], sd=1.0),
+        parameters={"a": kmc.Normal(0, 3), "b": kmc.Normal(0, 3)},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = kmc.sample(model, max_evaluations=600, draws=None, **OPTIONS)
+    assert "surrogate_components" not in idata.attrs and idata.sample_stats["acceptance_rate"].mean() > 0.7

@@ -177,17 +177,20 @@ class Pool:
         return [outcome for job in jobs for outcome in job.outcomes or ()]
 
     def submit(self, key: int, x: np.ndarray) -> None:
+        """Begin the evaluation at x (d,), without waiting for it."""
         self._jobs.append(_Job(x[None].copy(), key))
         self._latest = x
         self._hand_out()
 
     def ready(self) -> list[tuple[int, Evaluation | Failure]]:
+        """Wait until some evaluations have ended, and return their keys and results."""
         while not self._ended:
             self._work()
         ended, self._ended = self._ended, []
         return [(job.key, job.outcomes[0]) for job in ended if job.key is not None and job.outcomes]
 
     def abandon(self) -> None:
+        """Forget all that were submitted and have not been returned."""
         self._jobs.clear()
         self._ended.clear()
 
