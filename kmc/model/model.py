@@ -18,7 +18,7 @@ from kmc.model.least_squares import OfLmfit, from_lmfit, is_lmfit, residual_of
 from kmc.model.parameters import Fixed, Parameter, Real
 from kmc.model.posterior import Posterior
 from kmc.model.priors import Distribution, JointPrior
-from kmc.model.simulation import Simulation, as_simulation
+from kmc.model.simulation import KnownParts, Simulation, as_simulation
 from kmc.model.space import Cube, OfCube, ParameterSpace, Space
 from kmc.model.starts import start_points
 
@@ -318,6 +318,20 @@ class Model:
     def simulation(self) -> Simulation | None:
         """The simulator and the likelihoods of its outputs; None for a model of another kind."""
         return self.log_likelihood if isinstance(self.log_likelihood, Simulation) else None
+
+    @property
+    def known_parts(self) -> KnownParts | None:
+        """What the log-density is of outputs that are kept with the draws; None if it is not known."""
+        simulation, space = self.simulation, self.parameter_space
+        if simulation is None or space is None:
+            return getattr(self._space, "known_parts", None)
+        named = [space.blocks[name] for name in simulation.inputs if name in space.blocks]
+        if not simulation.saves or not named:
+            return None
+        inputs = np.concatenate([np.arange(self.dim)[block.columns] for block in named])
+        return KnownParts(
+            simulation.likelihoods, inputs, space.blocks, space.fixed, self.log_added, space.initial_points
+        )
 
     @property
     def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from kmc._names import install
 from kmc.model.model import Model
+from kmc.model.pymc_simulator import find_simulator
+from kmc.model.simulation import OUTPUTS, KnownParts
+from kmc.model.space import Block
+from kmc.model.transforms import Above, Below, Between, Identity, Transform
 
 
 def from_pymc(
@@ -54,6 +58,11 @@ def from_pymc(
 
     Notes
     -----
+    The default sampler learns the outputs of a black box where it knows the rest: if the variables that are observed
+    through it have one of the distributions of :mod:`kmc.likelihoods`, with scales that are numbers or variables of the
+    model, and if no free variable has a prior that depends on another. Then the result has the groups ``outputs``, with
+    the location of each of these variables, and ``log_likelihood``, of all observed variables.
+
     After a run each deterministic is computed once for each distinct draw. An expensive one, such as the output of a
     simulator, costs as much again as an evaluation, but is not counted; nor is the evaluation that PyMC itself may make
     to find its initial point.
@@ -74,7 +83,7 @@ def from_pymc(
         import pytensor
         from pymc.pytensorf import join_nonshared_inputs
         from pytensor.compile.sharedvalue import SharedVariable
-        from pytensor.graph.replace import graph_replace
+        from pytensor.graph.replace import graph_replace, vectorize_graph
     except ImportError as error:
         raise ImportError(f"from_pymc needs PyMC: {install('pymc')}") from error
 
@@ -96,56 +105,74 @@ def from_pymc(
         for variable in model.data_vars
         if isinstance(variable, SharedVariable)
     }
-    outputs = graph_replace([model.logp(), *shown], data, strict=False)
-    (log_density, *draws), x = join_nonshared_inputs(
-        point=start, inputs=model.value_vars, outputs=outputs, make_inputs_shared=False
-    )
 
-    def compiled(outs: Any) -> Any:
-        return model.compile_fn(outs, inputs=[x], mode=mode, point_fn=False, on_unused_input="ignore")
+    def compiled(graphs: Sequence[Any], mode: Any = mode, *, rows: bool = False) -> Any:
+        """Return a function of the vector (d,), or of several as rows, that computes the graphs."""
+        outputs, x = join_nonshared_inputs(
+            point=start,
+            inputs=model.value_vars,
+            outputs=graph_replace(graphs, data, strict=False),
+            make_inputs_shared=False,
+        )
+        if rows:
+            several = pytensor.tensor.matrix("several", dtype=x.dtype)
+            outputs, x = vectorize_graph(outputs, {x: several}), several
+        return model.compile_fn(outputs, inputs=[x], mode=mode, point_fn=False, on_unused_input="ignore")
 
+    first = np.concatenate([np.ravel(start[variable.name]) for variable in model.value_vars]).astype(float)
+    columns, groups = _columns(model, start), _data(model)
+    blocks = _blocks(model, start, columns)
+    observed = {name: values for name, (_, values) in groups.get("observed_data", {}).items()}
+    simulator = None if noisy else find_simulator(model, first, columns, blocks, observed, compiled)
+    further = {}
+    if simulator is not None:
+        each = model.logp(vars=model.observed_RVs, sum=False)
+        names = [variable.name for variable in model.observed_RVs]
+        further = {f"{OUTPUTS}.{name}": graph for name, graph in simulator.outputs.items()}
+        further |= {f"log_likelihood.{name}": graph for name, graph in zip(names, each, strict=True)}
     space = PyMCSpace(
-        start=np.concatenate([np.ravel(start[variable.name]) for variable in model.value_vars]).astype(float),
-        draw=compiled(draws),
+        start=first,
+        draw=compiled(shown),
         dims={variable.name: _dims(variable.name, variable.ndim, model) for variable in shown},
         coords={name: np.asarray(labels) for name, labels in model.coords.items() if labels is not None},
-        data=_data(model),
-        bounded=_bounded(model, start),
+        data=groups,
+        blocks=blocks,
+        known_parts=None if simulator is None else simulator.known,
     )
-    function = PyMCLogDensity(compiled(log_density))
+    function = PyMCLogDensity(compiled([model.logp(), *further.values()]), list(further))
     return Model(function, noisy=noisy, on_error=on_error, nonfinite=nonfinite, space=space)
 
 
-class Bounded(NamedTuple):
-    """A free variable between two fixed bounds: its place in the vector, its shape, and the bounds."""
-
-    columns: slice
-    shape: tuple[int, ...]
-    low: float
-    high: float
-
-
 class PyMCLogDensity:
-    """A compiled log-density, x (d,) to a float, that any number of threads may call at the same time.
+    """A compiled log-density of x (d,) that any number of threads may call at the same time.
 
     A PyTensor function stores its inputs and intermediate results, so each thread has a copy of it.
+
+    Parameters
+    ----------
+    function : PyTensor function
+        Of x, returns the log-density and further arrays.
+    names : list of str
+        Names of these.
     """
 
-    def __init__(self, function: Any):
-        self._function = function
+    def __init__(self, function: Any, names: Sequence[str]):
+        self._function, self._names = function, names
         self._lock = threading.Lock()
         self._own = threading.local()
 
-    def __call__(self, x: np.ndarray) -> float:
-        """Return the log-density at x."""
+    def __call__(self, x: np.ndarray) -> Any:
+        """Return the log-density at x, and the further arrays by name if there are any."""
         function = getattr(self._own, "function", None)
         if function is None:
             with self._lock:
                 function = self._own.function = self._function.copy()
-        return float(function(x))
+        log_density, *further = function(x)
+        value = float(log_density)
+        return (value, dict(zip(self._names, further, strict=True))) if self._names else value
 
     def __reduce__(self) -> Any:
-        return type(self), (self._function,)
+        return type(self), (self._function, self._names)
 
 
 class PyMCSpace:
@@ -164,8 +191,10 @@ class PyMCSpace:
         Labels of those dimensions that have some in the model.
     data : dict of str to dict
         By group and name, dimensions and values of the data.
-    bounded : dict of str to Bounded
-        Free variables that PyMC transforms from an interval.
+    blocks : dict of str to Block
+        Free variables that are a known function of numbers of the vector.
+    known_parts : KnownParts, optional
+        Of a model with black boxes.
     """
 
     made_by = "kmc.from_pymc(model"
@@ -177,11 +206,14 @@ class PyMCSpace:
         dims: dict[str, tuple[str, ...]],
         coords: dict[str, np.ndarray],
         data: dict[str, dict[str, Any]],
-        bounded: dict[str, Bounded],
+        blocks: dict[str, Block],
+        known_parts: KnownParts | None = None,
     ):
         self.start, self.draw, self.dims, self.coords, self.data = start, draw, dims, coords, data
-        self._bounded = bounded
-        self.intervals = {name: (one.low, one.high) for name, one in bounded.items()}
+        self.known_parts = known_parts
+        bounds = {name: block.transform for name, block in blocks.items() if isinstance(block.transform, Between)}
+        self.intervals = {name: (one.lower, one.upper) for name, one in bounds.items()}
+        self._bounded = {name: blocks[name] for name in bounds}
 
     @property
     def dim(self) -> int:
@@ -201,10 +233,7 @@ class PyMCSpace:
 
     def within_intervals(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Return the variables with ``intervals`` (n, *shape) at vectors (n, d), without computing deterministics."""
-        return {
-            name: one.low + (one.high - one.low) * expit(points[:, one.columns]).reshape(len(points), *one.shape)
-            for name, one in self._bounded.items()
-        }
+        return {name: block.constrained(points) for name, block in self._bounded.items()}
 
     def log_jacobian(self, x: np.ndarray) -> Any:
         """Return zero: PyMC's log-density includes the log-Jacobian."""
@@ -215,30 +244,52 @@ class PyMCSpace:
         return self.start + rng.uniform(-1.0, 1.0, (n, self.dim))
 
 
-def _bounded(model: Any, start: dict[str, np.ndarray]) -> dict[str, Bounded]:
-    """Return the free variables with an interval transform that has the same two constant bounds for all elements."""
+def _columns(model: Any, start: Mapping[str, np.ndarray]) -> dict[Any, slice]:
+    """Return the place of each value variable in the vector."""
+    ends = np.cumsum([np.size(start[value.name]) for value in model.value_vars])
+    return {
+        value: slice(int(end) - np.size(start[value.name]), int(end))
+        for value, end in zip(model.value_vars, ends, strict=True)
+    }
+
+
+def _blocks(model: Any, start: Mapping[str, np.ndarray], columns: Mapping[Any, slice]) -> dict[str, Block]:
+    """Return the free variables that are not transformed, or each number alone, with constants."""
+    found = {}
+    for value in model.value_vars:
+        variable = model.values_to_rvs[value]
+        transform = _transform(model.rvs_to_transforms[variable], variable)
+        if transform is not None:
+            found[variable.name] = Block(transform, np.shape(start[value.name]), columns[value])
+    return found
+
+
+def _transform(given: Any, variable: Any) -> Transform | None:
     from pymc.distributions.transforms import Interval
+    from pymc.logprob.transforms import LogOddsTransform, LogTransform
     from pymc.pytensorf import constant_fold
 
-    found: dict[str, Bounded] = {}
-    end = 0
-    for value in model.value_vars:
-        shape = np.shape(start[value.name])
-        begin, end = end, end + int(np.prod(shape))
-        variable = model.values_to_rvs[value]
-        transform = model.rvs_to_transforms[variable]
-        if not isinstance(transform, Interval):
-            continue
-        bounds = transform.args_fn(*variable.owner.inputs)
-        if any(bound is None for bound in bounds):
-            continue
-        ends = constant_fold(bounds, raise_not_constant=False)
-        if not all(isinstance(bound, np.ndarray | np.number) for bound in ends):  # bounds are other variables
-            continue
-        low, high = (np.unique(bound) for bound in ends)
-        if len(low) == len(high) == 1 and np.isfinite(high[0] - low[0]):
-            found[variable.name] = Bounded(slice(begin, end), shape, float(low[0]), float(high[0]))
-    return found
+    if given is None:
+        return Identity()
+    if type(given) is LogTransform:
+        return Above(0.0)
+    if type(given) is LogOddsTransform:
+        return Between(0.0, 1.0)
+    if not isinstance(given, Interval):
+        return None
+    bounds = given.args_fn(*variable.owner.inputs)
+    if all(bound is None for bound in bounds):
+        return Identity()
+    ends = [None if one is None else constant_fold([one], raise_not_constant=False)[0] for one in bounds]
+    if not all(one is None or isinstance(one, np.ndarray | np.number) for one in ends):  # bounds are other variables
+        return None
+    numbers = [None if one is None else np.unique(one) for one in ends]
+    if any(one is not None and (len(one) != 1 or not np.isfinite(one[0])) for one in numbers):
+        return None
+    low, high = (None if one is None else float(one[0]) for one in numbers)
+    if low is None:
+        return None if high is None else Below(high)
+    return Above(low) if high is None else Between(low, high)
 
 
 def _dims(name: str, ndim: int, model: Any) -> tuple[str, ...]:

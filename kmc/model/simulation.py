@@ -10,12 +10,41 @@ import numpy as np
 
 from kmc.checks import as_array
 from kmc.likelihoods.base import Likelihood, OfData
+from kmc.model.space import Block
 
 OUTPUT = "y"
 """Name of the data of a simulator that returns an array."""
 
 OUTPUTS, PREDICTIVE = "outputs", "posterior_predictive"
 """Groups of the results, besides "log_likelihood" and "observed_data"."""
+
+
+@dataclass(frozen=True)
+class KnownParts:
+    """What a log-density is of the outputs of its simulator, and of its parameters.
+
+    Attributes
+    ----------
+    likelihoods : mapping of str to Likelihood
+        By output, of outputs that evaluations return as blobs.
+    inputs : ndarray of int, shape (k,)
+        Columns of the vector on which the outputs depend.
+    blocks : mapping of str to Block
+        Parameters in the vector that likelihoods may name.
+    fixed : mapping of str to float or ndarray
+        Others that they may name.
+    log_added : callable
+        Returns what the log-density has besides the likelihoods (n,), at vectors (n, d).
+    draw : callable
+        Takes a Generator and n, and returns vectors (n, d) from the prior, about; or None.
+    """
+
+    likelihoods: Mapping[str, Likelihood]
+    inputs: np.ndarray
+    blocks: Mapping[str, Block]
+    fixed: Mapping[str, Any]
+    log_added: Callable[[np.ndarray], np.ndarray]
+    draw: Callable[[np.random.Generator, int], np.ndarray | None]
 
 
 @dataclass(frozen=True, repr=False)

@@ -34,6 +34,7 @@ class Space(Protocol):
     - ``attrs``, a mapping of parameters to attributes of their variables in the results;
     - ``intervals``, a mapping of parameters to their two bounds if these are finite, and ``within_intervals``, which is
       ``constrain`` for those parameters alone;
+    - ``known_parts``, a :class:`kmc.model.simulation.KnownParts`, if the user's function returns a simulator's outputs;
     - ``prior``, a :class:`kmc.model.priors.JointPrior`; its log-density is added to what the user's function returns.
 
     Attributes

@@ -11,8 +11,7 @@ from scipy.special import gammaln, logit
 
 from kmc import likelihoods as of
 from kmc.model.model import Model
-from kmc.model.simulation import OUTPUTS
-from kmc.model.space import ParameterSpace
+from kmc.model.simulation import OUTPUTS, KnownParts
 from kmc.model.transforms import Above, Below, Between, Identity
 from kmc.surrogate.emulator import observations, structure
 from kmc.surrogate.emulator.jit_state import log_densities
@@ -84,24 +83,23 @@ def structured(model: Model) -> Structured | None:
     likelihoods with scales that are functions of one coordinate, and a prior that is a product of functions of one
     coordinate each.
     """
-    simulation, space = model.simulation, model.parameter_space
-    if simulation is None or not simulation.saves or model.noisy or space is None:
+    known = model.known_parts
+    if known is None or model.noisy:
         return None
-    parts = [_data(likelihood, space) for likelihood in simulation.likelihoods.values()]
-    parameters = _parameters(model, space)
-    if parameters is None or any(part is None for part in parts):
+    parts = [_data(likelihood, known) for likelihood in known.likelihoods.values()]
+    if any(part is None for part in parts):
         return None
-    columns = [np.arange(model.dim)[space.blocks[name].columns] for name in simulation.inputs if name in space.blocks]
-    if not columns:
+    parameters = _parameters(known, model.dim)
+    if parameters is None:
         return None
-    return Structured(Structure(np.concatenate(columns), parameters, _joined(parts)), simulation.likelihoods)
+    return Structured(Structure(known.inputs, parameters, _joined(parts)), known.likelihoods)
 
 
 def _eta(likelihood, output):
     return _LINKS.get(type(likelihood), np.asarray)(np.asarray(output, float)[~likelihood.missing])
 
 
-def _data(likelihood: Any, space: ParameterSpace) -> Data | None:
+def _data(likelihood: Any, known: KnownParts) -> Data | None:
     kind = _KINDS.get(type(likelihood))
     if kind is None or likelihood.observe is not None or likelihood.is_censored:
         return None
@@ -118,9 +116,9 @@ def _data(likelihood: Any, space: ParameterSpace) -> Data | None:
     if kind == observations.BINOMIAL:
         shape = np.ones(n) if type(likelihood) is of.Bernoulli else np.broadcast_to(likelihood.n, seen.shape)[seen]
         constants = gammaln(shape + 1.0) - gammaln(y + 1.0) - gammaln(shape - y + 1.0)
-    scales = _Terms(terms.get("scale", terms.get("sd", ())), seen, space)
-    relative = _Terms(terms.get("relative", ()), seen, space)
-    shapes = _Terms(terms.get("df", terms.get("dispersion", ())), seen, space)
+    scales = _Terms(terms.get("scale", terms.get("sd", ())), seen, known)
+    relative = _Terms(terms.get("relative", ()), seen, known)
+    shapes = _Terms(terms.get("df", terms.get("dispersion", ())), seen, known)
     if not (scales.known and relative.known and shapes.known):
         return None
     return Data(
@@ -140,15 +138,15 @@ def _data(likelihood: Any, space: ParameterSpace) -> Data | None:
 class _Terms:
     """Terms of an argument for each number that is seen: the sum of the squares of constants, and columns of others."""
 
-    def __init__(self, terms, seen, space):
+    def __init__(self, terms, seen, parts):
         self.squares, columns, self.known = np.zeros(int(seen.sum())), [], True
         for term in terms:
-            if isinstance(term, str) and term in space.fixed:
-                term = np.asarray(space.fixed[term], float)
+            if isinstance(term, str) and term in parts.fixed:
+                term = np.asarray(parts.fixed[term], float)
             if not isinstance(term, str):
                 self.squares = self.squares + np.broadcast_to(term, seen.shape)[seen] ** 2
                 continue
-            block = space.blocks[term]
+            block = parts.blocks[term]
             self.known = self.known and type(block.transform) in _TRANSFORMS
             if self.known:
                 own = np.arange(block.columns.start, block.columns.stop).reshape(block.shape)
@@ -169,15 +167,15 @@ def _joined(parts) -> Data:
     return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
 
 
-def _parameters(model, space) -> Parameters | None:
+def _parameters(known, dim) -> Parameters | None:
     """Return splines of the log-density of prior and Jacobian along each coordinate; None if it is no sum of these."""
-    rng, dim = np.random.default_rng(0), model.dim
-    draws = space.initial_points(rng, _DRAWS)
+    rng = np.random.default_rng(0)
+    draws = known.draw(rng, _DRAWS)
     draws = rng.uniform(-2.0, 2.0, (_DRAWS, dim)) if draws is None else draws
     middle = np.median(draws, axis=0)
-    constant = float(model.log_added(middle))
+    constant = float(known.log_added(middle))
     kinds, lower, upper = np.zeros(dim, np.int64), np.zeros(dim), np.zeros(dim)
-    for block in space.blocks.values():
+    for block in known.blocks.values():
         kinds[block.columns] = _TRANSFORMS.get(type(block.transform), structure.IDENTITY)
         lower[block.columns] = getattr(block.transform, "lower", 0.0)
         upper[block.columns] = getattr(block.transform, "upper", 0.0)
@@ -187,7 +185,7 @@ def _parameters(model, space) -> Parameters | None:
     def along(i, u):
         points = np.repeat(middle[None], u.size, axis=0)
         points[:, i] = u.ravel()
-        return (model.log_added(points) - constant).reshape(u.shape)
+        return (known.log_added(points) - constant).reshape(u.shape)
 
     with np.errstate(all="ignore"):
         for i in range(dim):
@@ -205,7 +203,7 @@ def _parameters(model, space) -> Parameters | None:
     quantiles = np.ascontiguousarray(np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES), axis=0).T)
     found = Parameters(kinds, lower, upper, nodes, values, slopes, quantiles)
     total = np.array([structure.known(found, x, np.empty(dim)) for x in draws[:_BEYOND]])
-    true = model.log_added(draws[:_BEYOND])
+    true = known.log_added(draws[:_BEYOND])
     return found if np.all(np.abs(total - true) < _SEPARATE * (1.0 + np.abs(true))) else None
 
 
