@@ -47,6 +47,7 @@ from kmc.model.priors import Prior as Prior
 from kmc.model.pymc_model import from_pymc as from_pymc
 from kmc.model.residual import from_residual as from_residual
 from kmc.model.stan_model import from_stan as from_stan
+from kmc.model.umbridge_model import from_umbridge as from_umbridge
 from kmc.plots import plot_acceptance as plot_acceptance
 from kmc.plots import plot_calibration as plot_calibration
 from kmc.plots import plot_ck_test as plot_ck_test

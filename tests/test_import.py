@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 CORE = "numpy, scipy, numba, arviz, xarray, rich.live"
-OPTIONAL = {"matplotlib", "pymc", "sklearn", "torch", "dask", "distributed", "zarr", "bridgestan", "pandas", "jax", "pints"}
+OPTIONAL = {"matplotlib", "pymc", "pints", "sklearn", "torch", "dask", "distributed", "zarr", "bridgestan", "pandas"}
+OPTIONAL |= {"jax"}
 
 LOADED_BY_KMC = f"""
 import json, sys
