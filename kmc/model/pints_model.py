@@ -56,10 +56,10 @@ def from_pints(
 
     Notes
     -----
-    PINTS's log-likelihoods for normal (of known, unknown or censored size), log-normal, Student-t and Cauchy errors
-    become those of ``kmc.likelihoods``, and so does ``MultiplicativeGaussianLogLikelihood`` with the power 1, as in
-    ``parameters={..., "eta": 1, "sigma": ...}``. Any other log-likelihood stays a function, and the surrogate learns
-    the log-density.
+    PINTS's log-likelihoods of normal errors, with a known or unknown standard deviation or with censored data, and those
+    of log-normal, Student-t and Cauchy errors become those of ``kmc.likelihoods``; so does
+    ``MultiplicativeGaussianLogLikelihood`` with the power 1, as in ``parameters={..., "eta": 1, "sigma": ...}``. Any
+    other log-likelihood stays a function, and the surrogate learns the log-density.
 
     PINTS's priors of one number, its uniform one and compositions of these become those of kmc, which know the support.
     Any other prior stays a function of unbounded parameters, and its ``sample``, if it has one, draws start points. A

@@ -226,17 +226,23 @@ def test_redirects_are_not_followed(server):
         assert not other.asked
 
 
+def in_little_time(model):
+    """Evaluate with a limit that holds for no other call of the server, as these may be slow on a busy machine."""
+    call = dataclasses.replace(model.simulation.simulator.call, timeout=0.2)
+    return call("Evaluate", {"input": [[2.0], [1.0, 0.5]]}, "output", 7)
+
+
 def test_an_answer_that_takes_too_long(server):
-    model = model_of(server, timeout=0.2)
+    model = model_of(server, timeout=60)
     released = threading.Event()
     server.answer = lambda path, sent: released.wait() and b""
     with pytest.raises(ConnectionError, match="Evaluate does not answer: .*timed out"):
-        at_two(model)
+        in_little_time(model)
     released.set()
 
 
 def test_an_answer_in_small_pieces_takes_too_long(server):
-    model = model_of(server, timeout=0.2)
+    model = model_of(server)
 
     def drip(handler):
         handler.send_response(200)
@@ -246,8 +252,8 @@ def test_an_answer_in_small_pieces_takes_too_long(server):
             time.sleep(0.01)
 
     server.RequestHandlerClass = type("Dripping", (Handler,), {"do_POST": drip})
-    with pytest.raises(ConnectionError, match=r"takes longer than timeout=0\.2 seconds"):
-        at_two(model)
+    with pytest.raises(ConnectionError, match=r"takes longer than timeout=0\.2 seconds|timed out"):
+        in_little_time(model)
 
 
 @pytest.mark.parametrize(
