@@ -35,7 +35,7 @@ import kmc
 
 PLACES = np.linspace(0.0, 1.0, 31)  # along the beam
 TRUTH = np.array([1.0, 0.6, 0.8])
-NOISE = 0.001
+NOISE = 0.003
 
 
 def deflection(stiffness: Any) -> np.ndarray:
@@ -76,7 +76,7 @@ def sample(url: str, evaluations: int) -> Any:
         url,
         "forward",
         likelihood=kmc.likelihoods.Normal(data, sd="error"),
-        parameters={"stiffness": kmc.LogNormal(0.0, 1.0, shape=3), "error": kmc.HalfNormal(0.01)},
+        parameters={"stiffness": kmc.LogNormal(0.0, 1.0, shape=3), "error": kmc.HalfNormal(0.02)},
         dims={"y": ["place"]},
         coords={"place": PLACES},
     )

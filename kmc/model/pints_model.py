@@ -56,8 +56,8 @@ def from_pints(
 
     Notes
     -----
-    PINTS's log-likelihoods of normal errors, with a known or unknown standard deviation or with censored data, and those
-    of log-normal, Student-t and Cauchy errors become those of ``kmc.likelihoods``; so does
+    PINTS's log-likelihoods of normal errors, with a known or unknown standard deviation or with censored data, and of
+    log-normal, Student-t and Cauchy errors become those of ``kmc.likelihoods``; so does
     ``MultiplicativeGaussianLogLikelihood`` with the power 1, as in ``parameters={..., "eta": 1, "sigma": ...}``. Any
     other log-likelihood stays a function, and the surrogate learns the log-density.
 
