@@ -3,14 +3,16 @@
 
 Hodgkin and Huxley's model of 1952, as in the examples of PINTS (``pip install pints``): the voltage across the membrane
 of an axon is stepped twelve times, and the current through the potassium channels is recorded. The five parameters of
-the rates at which gates open and close are inferred from simulated currents with noise. They have five units, from .01
-per ms to 80 mV; priors give each a factor of two in either direction. The simulator is PINTS' own.
+the rates at which gates open and close are inferred from simulated currents with noise. They have five units, from 0.01
+per ms to 80 mV; priors give each a factor of two in either direction. The posterior is an object of PINTS, and
+``kmc.from_pints`` makes its problem the simulator of a model, whose currents the surrogate learns.
 """
 
 from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pints
 import pints.toy
 
 import kmc
@@ -23,18 +25,16 @@ NOISE = 40.0  # µA/cm²
 CURRENT = SIMULATOR.simulate(TRUTH, TIMES) + NOISE * np.random.default_rng(0).standard_normal(len(TIMES))
 
 
-def log_likelihood(p: dict) -> float:
-    """Normal errors of known size."""
-    with np.errstate(over="ignore"):  # far from the data a rate is zero
-        current = SIMULATOR.simulate([p[name] for name in NAMES], TIMES)
-    misfit = (CURRENT - current) / NOISE
-    return -0.5 * float(misfit @ misfit)
+def posterior() -> pints.LogPosterior:
+    """Normal errors of known size, and independent log-normal priors."""
+    problem = pints.SingleOutputProblem(SIMULATOR, TIMES, CURRENT)
+    prior = pints.ComposedLogPrior(*(pints.LogNormalLogPrior(np.log(value), np.log(2.0)) for value in TRUTH))
+    return pints.LogPosterior(pints.GaussianKnownSigmaLogLikelihood(problem, NOISE), prior)
 
 
-def main(evaluations: int = 2500):
+def main(evaluations: int = 600):
     """Sample; draw the currents of all steps on top of each other, measured and by the posterior mean."""
-    priors = {name: kmc.LogNormal(np.log(value), np.log(2.0)) for name, value in zip(NAMES, TRUTH, strict=True)}
-    model = kmc.Model(log_likelihood=log_likelihood, parameters=priors)
+    model = kmc.from_pints(posterior(), NAMES)
     idata = kmc.sample(model, draws=None, max_evaluations=evaluations, seed=1, progress=False)
     draws = np.stack([idata.posterior[name].values.ravel() for name in NAMES])
     mean = draws.mean(axis=1)

@@ -7,8 +7,8 @@
 - A run: ``sample``, ``iterate`` and ``AskTell``; ``load`` and ``extend`` for runs on disk;
   ``Progress``, ``ProcessExecutor``, ``MapExecutor`` and ``DaskExecutor``.
 - The target: ``Model``, with parameters such as ``Real``, ``Positive`` and ``Simplex``, or priors such as ``Normal``
-  and ``Gamma``; ``kmc.likelihoods``, of a simulator's outputs; ``from_residual``, ``from_pymc``, ``from_stan``;
-  ``find_start``, ``record``.
+  and ``Gamma``; ``kmc.likelihoods``, of a simulator's outputs; ``from_residual``, ``from_pymc``, ``from_stan``,
+  ``from_pints``, ``from_umbridge``; ``find_start``, ``record``.
 - Samplers: ``KernelHMC`` is the default; without a surrogate, ``AdaptiveMetropolis`` and ``RandomWalkMetropolis``;
   ``Tempered`` for several modes; ``kmc.moves`` has moves, also your own.
 - Results: ``summary``, ``report``, ``best``, ``expectations``, ``evidence``, ``resample``, ``predictive``, the

@@ -42,10 +42,12 @@ from kmc.model.parameters import PositiveDefinite as PositiveDefinite
 from kmc.model.parameters import Real as Real
 from kmc.model.parameters import Simplex as Simplex
 from kmc.model.parameters import UpperBound as UpperBound
+from kmc.model.pints_model import from_pints as from_pints
 from kmc.model.priors import Prior as Prior
 from kmc.model.pymc_model import from_pymc as from_pymc
 from kmc.model.residual import from_residual as from_residual
 from kmc.model.stan_model import from_stan as from_stan
+from kmc.model.umbridge_model import from_umbridge as from_umbridge
 from kmc.plots import plot_acceptance as plot_acceptance
 from kmc.plots import plot_calibration as plot_calibration
 from kmc.plots import plot_ck_test as plot_ck_test

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.diagnostics.draws import Variable, labeled
+from kmc.diagnostics.draws import Variable, columns, labeled
 from kmc.plots.style import ACCENT, INK, SHADES, group, panels
 
 _GROUPS = {"prior_predictive": ("prior", ("#ececec", "#dcdcdc")), "posterior_predictive": ("posterior", SHADES[1:3])}
@@ -22,8 +22,8 @@ def plot_predictive(idata: Any, observed: Any = None, *, x: Any = None) -> np.nd
     Parameters
     ----------
     idata : InferenceData or DataTree
-        What :func:`kmc.predictive` returned, or anything with one of the groups ``posterior_predictive`` and
-        ``prior_predictive``, such as a PyMC result.
+        A result of a model with a simulator, what :func:`kmc.predictive` returned, or anything with one of the groups
+        ``posterior_predictive`` and ``prior_predictive``, such as a PyMC result.
     observed : array_like or mapping of str to array_like, optional
         Observed data by the variable's name, or those of the only variable; by default the group ``observed_data``.
     x : array_like, shape (n,), optional
@@ -32,8 +32,9 @@ def plot_predictive(idata: Any, observed: Any = None, *, x: Any = None) -> np.nd
     Returns
     -------
     ndarray of Axes, shape (k,)
-        One for each variable, and for each column of an array of two or more dimensions. The vertical range is that of
-        the posterior and the data, where there are any: a wide prior may extend beyond it.
+        One for each variable, and for each column of an array of two or more dimensions, in whose title are the
+        column's labels. The vertical range is that of the posterior and the data, where there are any: a wide prior may
+        extend beyond it.
 
     Raises
     ------
@@ -60,19 +61,28 @@ def plot_predictive(idata: Any, observed: Any = None, *, x: Any = None) -> np.nd
     variables = {each: {str(n): labeled(v) for n, v in drawn[each].data_vars.items()} for each in drawn}
     first = next(iter(variables.values()))
     data = _observed(observed, group(idata, "observed_data"), {n: v.values.shape[2:] for n, v in first.items()})
-    jobs = [(name, place) for name, v in first.items() for place in np.ndindex(v.values.shape[3:])]
+    places = {name: columns({name: Variable(v.values, v.labels[1:])}) for name, v in first.items()}
+    jobs = [column for own in places.values() for column in own]
     axes = panels(len(jobs))
-    for ax, (name, place) in zip(axes, jobs, strict=True):
+    for ax, (title, name, place) in zip(axes, jobs, strict=True):
         own = {each: found[name].values for each, found in variables.items() if name in found}
         seen = data.get(name)
         if first[name].values.ndim == 2:
             _numbers(ax, own, seen)
         else:
             _bands(ax, own, seen, _where(x, first[name]), place)
-        ax.set_title(f"{name}{list(place) if place else ''}", fontsize=9, color=INK)
+            ax.set_xlabel("" if x is not None else _dimension(drawn, name), fontsize=9, color=INK)
+        ax.set_title(title, fontsize=9, color=INK)
         ax.tick_params(labelsize=8)
     axes[0].legend(frameon=False, fontsize=8)
     return axes
+
+
+def _dimension(drawn: Mapping[str, Any], name: str) -> str:
+    """Return the name of a variable's first own dimension; "" if it is the default one."""
+    dims = next(iter(drawn.values()))[name].dims
+    own = next(str(one) for one in dims if one not in ("chain", "draw"))
+    return "" if own == f"{name}_dim_0" else own
 
 
 def _where(x: Any, variable: Variable) -> np.ndarray:

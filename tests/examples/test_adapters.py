@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+PACKAGES = "bilby", "cobaya", "pypesto", "umbridge"
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the budgets are small, and the packages have warnings of their own
 
@@ -26,7 +27,7 @@ def drawn():
     return len(plt.get_fignums()) == 1 and len(plt.gca().lines) == 51
 
 
-@pytest.mark.parametrize("name", ["alanine_dipeptide", "bilby_problem", "cobaya_problem", "pypesto_problem"])
+@pytest.mark.parametrize("name", ["alanine_dipeptide", *(f"{package}_problem" for package in PACKAGES)])
 def test_the_gallery_has_a_picture_of_what_it_does_not_run(name):
     path = f"pictures/{name}.png"
     text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
@@ -62,3 +63,9 @@ def test_pypesto():
     result = module.main(["--draws", "50"]).sample_result
     assert result.trace_x.shape == (1, 52, 2) and drawn()
     assert result.trace_neglogpost[0, 7] == pytest.approx(module.problem().objective(result.trace_x[0, 7]))
+
+
+def test_umbridge(capsys):
+    idata = example("umbridge").main(["--evaluations", "300"])
+    assert idata["posterior_predictive"]["y"].dims == ("chain", "draw", "place")
+    assert "stiffness[0]" in capsys.readouterr().out

@@ -14,11 +14,16 @@ EXPECTED = -0.5 * (POINTS**2).sum(axis=1)
 
 
 @pytest.mark.parametrize(
-    ("package", "make", "extra"), [("pymc", kmc.from_pymc, "pymc"), ("bridgestan", kmc.from_stan, "stan")]
+    ("package", "make", "install"),
+    [
+        ("pymc", kmc.from_pymc, r'"kernelmc\[pymc\]"'),
+        ("bridgestan", kmc.from_stan, r'"kernelmc\[stan\]"'),
+        ("pints", kmc.from_pints, "pints"),
+    ],
 )
-def test_a_missing_package_says_what_to_install(package, make, extra, monkeypatch):
+def test_a_missing_package_says_what_to_install(package, make, install, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf'pip install "kernelmc\[{extra}\]"'):
+    with pytest.raises(ImportError, match=f"pip install {install}"):
         make("model.so")
 
 

@@ -1,5 +1,7 @@
 """Pictures of calibration and of predictive data: what is drawn are the given numbers."""
 
+import warnings
+
 import numpy as np
 import pytest
 import xarray
@@ -95,6 +97,38 @@ def test_one_variable_and_stored_data(simulated):
     assert np.all(ax.lines[0].get_ydata() == 1.0)
     (ax,) = kmc.plot_predictive(container({"prior_predictive": y}, {}), np.zeros(5))
     assert np.all(ax.lines[0].get_ydata() == 0.0)
+
+
+@pytest.mark.parametrize(("time", "label"), [("time", "time"), ("y_dim_0", "")])
+def test_labels_of_columns_and_names_of_dimensions(time, label):
+    labels = {time: [0.0, 0.5, 1.0, 1.5, 3.0], "species": ["hare", "lynx"]}
+    y = np.random.default_rng(2).standard_normal((2, 30, 5, 2))
+    drawn = xarray.Dataset(
+        {"y": (("chain", "draw", time, "species"), y), "n": (("chain", "draw"), y[..., 0, 0])}, labels
+    )
+    axes = kmc.plot_predictive(container({"posterior_predictive": drawn}, {}))
+    assert [(ax.get_title(), ax.get_xlabel()) for ax in axes] == [("y[hare]", label), ("y[lynx]", label), ("n", "")]
+    assert axes[0].collections[0].get_paths()[0].vertices[:, 0].max() == 3.0
+
+
+def test_missing_data_are_left_out():
+    t = np.linspace(0.0, 2.0, 6)
+    data = 2.0 * np.exp(-t)
+    data[2] = np.nan
+    model = kmc.Model(
+        simulator=lambda p: {"level": p["start"] * np.exp(-t), "mean": p["start"]},
+        likelihood={"level": kmc.likelihoods.Normal(data, 0.1), "mean": kmc.likelihoods.Normal(2.1, 0.1)},
+        parameters={"start": kmc.HalfNormal(5)},
+        dims={"level": ["time"]},
+        coords={"time": t},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kmc.KmcWarning)
+        idata = kmc.sample(model, sampler="random-walk", draws=50, warmup=50, seed=1, progress=False)
+    axes = kmc.plot_predictive(idata)
+    assert [(ax.get_title(), ax.get_xlabel()) for ax in axes] == [("level", "time"), ("mean", "")]
+    np.testing.assert_array_equal(axes[0].lines[0].get_data(), [t, data])
+    assert np.all(np.isfinite(axes[0].get_ylim()))
 
 
 def test_what_does_not_match(simulated):

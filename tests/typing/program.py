@@ -55,6 +55,9 @@ model = kmc.Model(
 assert_type(model.dim, int)
 assert_type(model.constrain(np.zeros((1, model.dim))), dict[str, np.ndarray])
 assert_type(kmc.from_pymc(object(), noisy=True), kmc.Model)
+served = kmc.from_umbridge("http://localhost", "forward", likelihood=object(), parameters={}, config={"level": 2})
+assert_type(served, kmc.Model)
+assert_type(kmc.from_pints(object(), ["rate", "sigma"], on_error="reject"), kmc.Model)
 
 kmc.Model("no function", dim=2)  # type: ignore[arg-type]
 kmc.Model(log_density, dim="two")  # type: ignore[arg-type]
