@@ -72,13 +72,15 @@ class KernelHMCState:
         self._rngs = [np.random.default_rng(seed) for seed in seeds]
         self._rng = np.random.default_rng(own)
         self._n_own = len(setup.initial)
-        points, values = setup.initial, setup.initial_log_density
+        points, values, outputs = setup.initial, setup.initial_log_density, setup.initial_outputs
+        given = None
         if setup.history is not None:
-            points = np.vstack([setup.history[0], points])
-            values = np.append(setup.history[1], values)
+            before, levels, given = setup.history
+            points, values = np.vstack([before, points]), np.append(levels, values)
         self._known = points, values  # given, or evaluated before the first fit
         self._n_given = len(points) - len(setup.initial)
-        self._outputs = None if setup.initial_outputs is None else _beside(len(points), setup.initial_outputs)
+        self._has_given_outputs = given is not None
+        self._outputs = None if outputs is None else _below(given, self._n_given, outputs)
         self._gradient, self._gradient_error = gradient, 0.0
         self._check: GradientCheck | None = None
         budget = setup.max_evaluations
@@ -167,7 +169,7 @@ class KernelHMCState:
     def _first_points(self):
         """Return points around the start points, and those that check the user's gradient at these."""
         setup = self.setup
-        if setup.structure is not None and setup.initial_outputs is not None:
+        if setup.structure is not None and setup.initial_outputs is not None and not self._has_given_outputs:
             starts = setup.initial, setup.initial_log_density, setup.initial_outputs
             self._climbs = Climbs(setup.structure, *starts, rng=self._rng, most=int(_CLIMBING * self._last))
             if len(points := self._climbs.propose()):
@@ -326,6 +328,6 @@ class KernelHMCState:
         return record
 
 
-def _beside(count, outputs):
-    """Return outputs (k, n) of the last of so many points, below rows of NaN."""
-    return np.vstack([np.full((count - len(outputs), outputs.shape[1]), np.nan), outputs])
+def _below(given, n, outputs):
+    """Return outputs (k, m) below those of n given points, (n, m) or None: rows of NaN."""
+    return np.vstack([np.full((n, outputs.shape[1]), np.nan) if given is None else given, outputs])

@@ -133,7 +133,7 @@ def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
     known = None if model is None else structured(as_model(model, dim, "model"))
     if known is None:
         return found
-    outputs = outputs_of(idata, len(x), len(known.structure.data.observed))
+    outputs = outputs_of(idata, len(x), known)
     return replace(found, outputs=outputs, structure=known.structure) if known.holds(x, values, outputs) else found
 
 

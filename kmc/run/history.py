@@ -13,13 +13,18 @@ from kmc.checks import as_array
 from kmc.model.least_squares import residual_of
 from kmc.model.model import Model
 from kmc.model.returned import number_of
+from kmc.model.simulation import OUTPUT, OUTPUTS
 from kmc.run.store.evaluations import stored_evaluations
+from kmc.run.structure import Structured, structured
 from kmc.surrogate.depth import bulk_depth
+from kmc.surrogate.emulator.jit_state import log_densities
 
 EVALUATIONS = "evaluations"
 """The group of all evaluations in the result of a run with few draws."""
 
 MOST = 20_000  # points that are kept; a fit selects among them
+_OTHER_DATA = 0.1  # nats, in the median, between values in the history and those of its outputs
+_GUESSES = 64  # draws of the prior, for parameters that a recorded simulator does not get
 _EXPECTED = (
     "expected (x, values) with points x (n, d) and what log_density returned there (n,), the path of a store, or a "
     "result of kmc.sample"
@@ -31,11 +36,12 @@ class Given(NamedTuple):
 
     x: np.ndarray  # (n, d), unconstrained
     values: np.ndarray  # (n,), log-Jacobians included; -inf where the density is zero
+    outputs: np.ndarray | None = None  # (n, k) of a simulator, as they are learned; NaN where they are not known
 
     @property
     def digest(self) -> str:
         """Hash of the bytes, to tell histories apart."""
-        return hashlib.sha256(self.x.tobytes() + self.values.tobytes()).hexdigest()[:16]
+        return hashlib.sha256(b"".join(part.tobytes() for part in self if part is not None)).hexdigest()[:16]
 
     def starts(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """At most so many distinct points to start at.
@@ -103,6 +109,8 @@ def _of_record(history, model):
         raise TypeError(
             "history is a record, and the model has a space of its own: pass unconstrained points, (x, values)"
         )
+    if model.simulation is not None:
+        return _of_simulations(history, model, model.simulation)
     residual = residual_of(model.log_likelihood)
     x, values, refused = [], [], None
     for point, value in zip(history.points, history.values, strict=True):
@@ -128,10 +136,47 @@ def _of_record(history, model):
     return Given(points, np.where(found < np.inf, found, -np.inf))
 
 
+def _of_simulations(history, model, simulation):
+    """Return evaluations from recorded calls of a simulator.
+
+    Parameters that it does not get have the values, among draws of the prior, at which the density is highest.
+    """
+    known = structured(model)
+    if known is None:
+        raise TypeError(
+            "history is a record of a simulator whose outputs cannot be learned: pass points and log-densities"
+        )
+    inputs = [name for name in simulation.inputs if name in model.dims]
+    others = [name for name in model.dims if name not in inputs]
+    guesses = model.constrain(known.structure.parameters.draw(np.random.default_rng(0), _GUESSES))
+    x, values, outputs = [], [], []
+    for point, returned in zip(history.points, history.values, strict=True):
+        if not isinstance(point, Mapping) or not set(inputs) <= set(point):
+            raise TypeError(f"history has a call with {_short(point)}: expected the simulator's inputs, {inputs}")
+        own = {name: np.repeat(point[name][None], _GUESSES, axis=0) for name in inputs}
+        try:
+            rows = model.start_points(own | {name: guesses[name] for name in others}, 1, "history")
+        except ValueError:  # at a bound, or outside
+            continue
+        by_name = returned if simulation.by_name else {OUTPUT: returned}
+        found = known.outputs([{f"{OUTPUTS}.{name}": np.asarray(each, float) for name, each in by_name.items()}])
+        heights = log_densities(known.structure, rows, np.repeat(found, _GUESSES, axis=0))
+        best = int(np.argmax(np.nan_to_num(heights, nan=-np.inf)))
+        x.append(rows[best])
+        values.append(heights[best])
+        outputs.append(found[0])
+    points, levels = np.array(x).reshape(-1, model.dim), np.array(values)
+    found = np.array(outputs).reshape(len(x), -1)
+    failed = ~np.isfinite(levels)
+    return Given(points, np.where(failed, -np.inf, levels), found)
+
+
 def _of_store(path, model):
-    shapes, x, values = stored_evaluations(path)
+    shapes, x, values, blobs = stored_evaluations(path)
     _check_names(f"history={os.fspath(path)!r}", shapes, x.shape[1], model)
-    return Given(x, np.where(values < np.inf, values, -np.inf))  # where the function failed, too
+    values = np.where(values < np.inf, values, -np.inf)  # where the function failed, too
+    known = structured(model)
+    return Given(x, values) if known is None else _with_outputs(x, values, _outputs(blobs, len(x), known), known)
 
 
 def _of_result(idata, model):
@@ -144,10 +189,39 @@ def _of_result(idata, model):
     values = np.asarray(idata["sample_stats"]["lp"].transpose("chain", "draw").values, dtype=float)
     _check_names("history", list(idata["posterior"].data_vars), x.shape[2], model)
     x, values = x.reshape(-1, x.shape[2]), values.ravel()
-    if EVALUATIONS in names:
-        more, levels = evaluations_of(idata, x.shape[1], "history")
-        x, values = np.vstack([x, more]), np.append(values, levels)
-    return Given(x, values)
+    more, levels = evaluations_of(idata, x.shape[1], "history") if EVALUATIONS in names else (x[:0], values[:0])
+    every, all_values = np.vstack([x, more]), np.append(values, levels)
+    if (known := structured(model)) is None:
+        return Given(every, all_values)
+    group = idata[OUTPUTS].data_vars if OUTPUTS in names else {}
+    arrays = {name: one.transpose("chain", "draw", ...).values for name, one in group.items()}
+    blobs = {f"{OUTPUTS}.{name}": each.reshape(-1, *each.shape[2:]) for name, each in arrays.items()}
+    further = outputs_of(idata, len(more), known) if len(more) else np.empty((0, len(known.structure.data.observed)))
+    return _with_outputs(every, all_values, np.vstack([_outputs(blobs, len(x), known), further]), known)
+
+
+def _outputs(blobs: Mapping[str, np.ndarray], n: int, known: Structured) -> np.ndarray:
+    """Return the outputs (n, k) of evaluations as they are learned, from blobs (n, ...); NaN if these are others."""
+    none = np.full((n, len(known.structure.data.observed)), np.nan)
+    own = {f"{OUTPUTS}.{name}": np.shape(one.observed) for name, one in known.likelihoods.items()}
+    if not all(
+        name in blobs and blobs[name].shape == (n, *shape) and blobs[name].dtype.kind in "iuf"
+        for name, shape in own.items()
+    ):
+        return none
+    return known.outputs([{name: blobs[name][i] for name in own} for i in range(n)])
+
+
+def _with_outputs(x: np.ndarray, values: np.ndarray, outputs: np.ndarray, known: Structured) -> Given:
+    """Return evaluations with outputs (n, k); if they were made with other data, with the values that they have now."""
+    outputs[~np.isfinite(values)] = np.nan
+    rows = np.isfinite(outputs).all(axis=1)
+    if not rows.any():
+        return Given(x, values)
+    now = log_densities(known.structure, x[rows], outputs[rows])
+    if np.median(np.abs(now - values[rows])) < _OTHER_DATA:
+        return Given(x, values, outputs)
+    return Given(x[rows], np.where(np.isfinite(now), now, -np.inf), outputs[rows])
 
 
 def evaluations_of(idata: Any, dim: int, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -171,11 +245,13 @@ def evaluations_of(idata: Any, dim: int, name: str) -> tuple[np.ndarray, np.ndar
     return x.astype(float), values.astype(float)
 
 
-def outputs_of(idata: Any, n: int, size: int) -> np.ndarray:
-    """Return the outputs (n, size) of the group of evaluations; NaN where there are no such numbers."""
-    group = idata[EVALUATIONS]
-    found = group["outputs"].values if "outputs" in group else np.empty(())
-    return found if found.shape == (n, size) and found.dtype == np.float64 else np.full((n, size), np.nan)
+def outputs_of(idata: Any, n: int, known: Structured) -> np.ndarray:
+    """Return the outputs (n, k) of the group of evaluations, as they are learned; NaN where they are not known."""
+    group = {name: one.values for name, one in idata[EVALUATIONS].data_vars.items()}
+    learned, size = group.get(OUTPUTS), len(known.structure.data.observed)
+    if learned is not None and learned.shape == (n, size) and learned.dtype == np.float64:
+        return learned
+    return _outputs(group, n, known)
 
 
 def _check_names(what: str, names: Any, dim: int, model: Model) -> None:
@@ -188,11 +264,12 @@ def _check_names(what: str, names: Any, dim: int, model: Model) -> None:
 
 def _thinned(given):
     """Distinct rows in their order; of too many, equally spaced ones."""
-    rows = np.column_stack(given)
+    rows = np.column_stack([given.x, given.values])
     first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
     if len(first) > MOST:
         first = first[np.linspace(0, len(first) - 1, MOST).astype(int)]
-    return Given(np.ascontiguousarray(given.x[first]), given.values[first])
+    outputs = None if given.outputs is None else given.outputs[first]
+    return Given(np.ascontiguousarray(given.x[first]), given.values[first], outputs)
 
 
 def _short(value):
@@ -206,7 +283,8 @@ def record(f: Callable[..., Any]) -> Record:
     Parameters
     ----------
     f : callable
-        The log-density of a model, its log-likelihood, or its function of residuals (:func:`kmc.from_residual`). Its
+        The log-density of a model, its log-likelihood, its simulator, or its function of residuals
+        (:func:`kmc.from_residual`). Its
         first argument is an array (d,), a dict of parameters by name, or an ``lmfit.Parameters``. Of an objective that
         an optimizer minimizes, record the function inside, ``lambda x: -recorded(x)``.
 

@@ -192,7 +192,7 @@ class IndependentRun:
                 max_evaluations=self.max_evaluations,
                 seed=self._process_seed,
                 noisy=self.request.model.noisy,
-                history=None if self.history is None else (self.history.x, self.history.values),
+                history=self.history,
                 initial_log_prior=self._log_prior(points),
                 structure=None if self._structured is None else self._structured.structure,
                 initial_outputs=outputs,

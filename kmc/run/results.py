@@ -187,15 +187,16 @@ def with_surrogate(proposals: Mapping[str, np.ndarray], frozen: Frozen) -> dict[
     return {**{name: column.copy() for name, column in proposals.items()}, "surrogate": values}
 
 
-def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: np.ndarray | None = None) -> dict[str, Any]:
+def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Return the group of evaluations at unconstrained points x (n, d), log-Jacobians included.
 
-    ``outputs`` (n, k) are those of a simulator, as they are learned: on the scales of their likelihoods, NaN where they
-    are not known.
+    ``outputs`` are those of a simulator (n, ...), as blobs by name; or, under the name "outputs", all of them as they
+    are learned (n, k): on the scales of their likelihoods, NaN where they are not known.
     """
     group: dict[str, Any] = {"x": (("evaluation", "x_dim_0"), x), "lp": ("evaluation", values)}
-    if outputs is not None and outputs.shape[1]:
-        group["outputs"] = (("evaluation", "output"), outputs)
+    for name, rows in outputs.items():
+        dims = [f"{name}_dim_{i}" for i in range(rows.ndim - 1)]
+        group[name] = (("evaluation", *dims), rows)
     return {EVALUATIONS: labeled(group)}
 
 

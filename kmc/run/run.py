@@ -13,6 +13,7 @@ from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.model.evaluate import Evaluation, Evaluator, stream_of
 from kmc.model.priors import JointPrior
 from kmc.model.returned import failed_value
+from kmc.model.simulation import OUTPUTS
 from kmc.run.ahead import Ahead, Limits, Made
 from kmc.run.arguments import Request
 from kmc.run.budget import Spent, TimeLimit, is_look, largest_error, planned_evaluations
@@ -282,12 +283,17 @@ class Run:
         ]
         x, values = map(np.concatenate, zip(*found, strict=True))
         outputs = [own for one in self.independent_runs if (own := one.learned_outputs()) is not None]
-        known = np.vstack(outputs) if len(outputs) == len(self.independent_runs) else np.empty((len(x), 0))
-        known = np.pad(known, ((0, len(x) - len(known)), (0, 0)), constant_values=np.nan)
+        known = {}
+        if len(outputs) == len(self.independent_runs):
+            learned = np.vstack(outputs)
+            known = {OUTPUTS: np.pad(learned, ((0, len(x) - len(learned)), (0, 0)), constant_values=np.nan)}
         # A chain that did not move has proposed its state; proposals of a continued result may not be known.
         _, first = np.unique(x, axis=0, return_index=True)
         rows = np.sort(first[~np.isnan(values[first]) & np.isfinite(x[first]).all(axis=1)])
-        return {**self._final(), **as_evaluations(x[rows], values[rows], known[rows])}
+        return {
+            **self._final(),
+            **as_evaluations(x[rows], values[rows], {name: each[rows] for name, each in known.items()}),
+        }
 
     def _final(self) -> dict[str, Any]:
         """Return the group with the final state, from which `kmc.extend` continues.

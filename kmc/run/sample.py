@@ -126,8 +126,9 @@ def sample(
         surrogate of "kernel-hmc" learns from them, and warm-up ends sooner. They are not counted and never appear among
         the draws, see the notes. ``x`` holds n points in any form that `initial` takes; ``values`` (n,) are the values
         of `target` there: for named parameters, kmc adds the Jacobians. :func:`kmc.record` makes one of an optimizer's
-        calls. The path of a store stands for all evaluations
-        in it, a result of :func:`kmc.sample` for its draws.
+        calls, or of those of a simulator. The path of a store stands for all evaluations in it, a result of
+        :func:`kmc.sample` for its draws. Of a model with a simulator, the outputs count, whatever data and priors the
+        earlier run had: the simulations for one data set teach the surrogate of the next.
     save_surrogate : bool
         Keep what :func:`kmc.expectations` and :func:`kmc.evidence` need: the group ``proposals``, with every point
         proposed in the main phase (unconstrained, ``x``), its log-density ``lp`` and the surrogate's, ``surrogate``;

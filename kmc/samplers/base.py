@@ -41,8 +41,8 @@ class SamplerSetup(NamedTuple):
     seed: np.random.SeedSequence
     noisy: bool = False  # the log-densities are those of unbiased estimates: a state keeps its own
     # Points (n, d) and values (n,) that were evaluated elsewhere, presumably of the same function: a surrogate may be
-    # fitted to them, but no state may use their values.
-    history: tuple[np.ndarray, np.ndarray] | None = None
+    # fitted to them, but no state may use their values. With them, outputs (n, k) of a simulator, or None.
+    history: tuple[np.ndarray, np.ndarray, np.ndarray | None] | None = None
     # Of a model with a simulator, for samplers that learn its outputs: what is known, and outputs (k, n) at the starts.
     structure: Structure | None = None
     initial_outputs: np.ndarray | None = None

@@ -6,10 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import kmc
 from kmc import likelihoods as of
 from kmc.model.evaluate import evaluate_point
+from kmc.run.history import as_given
 from kmc.run.structure import structured
 from kmc.surrogate.emulator.climbs import Climbs
 from kmc.surrogate.emulator.emulated import Emulator
@@ -385,3 +387,121 @@ def test_outputs_that_predict_worse_than_the_log_density_are_left():
         warnings.simplefilter("ignore")
         idata = kmc.sample(model, max_evaluations=600, draws=None, **OPTIONS)
     assert "surrogate_components" not in idata.attrs and idata.sample_stats["acceptance_rate"].mean() > 0.7
+
+
+@pytest.fixture(scope="module")
+def noisy_line():
+    """A line with an unknown error, the density on a grid of its three parameters, and other data of the same kind."""
+
+    def line(p):
+        return p["a"] + p["b"] * TIMES
+
+    def model(data):
+        priors = {"a": kmc.Normal(0, 2), "b": kmc.Normal(0, 2), "sd": kmc.LogNormal(-1, 0.5)}
+        return kmc.Model(simulator=line, likelihood=of.Normal(data, sd="sd"), parameters=priors)
+
+    rng = np.random.default_rng(8)
+    data = [a + b * TIMES + 0.3 * rng.standard_normal(7) for a, b in ((1.0, -1.0), (0.5, 0.2))]
+    return line, model(data[0]), model(data[1])
+
+
+def moments_of_line(data):
+    """Means and sds of a and b: normal given the error, which a grid integrates."""
+    design, levels = np.column_stack([np.ones(7), TIMES]), np.exp(np.linspace(-4, 3, 800))
+    means, squares, logs = [], [], []
+    for sd in levels:
+        covariance = np.linalg.inv(design.T @ design / sd**2 + np.eye(2) / 4)
+        means.append(covariance @ design.T @ data / sd**2)
+        squares.append(np.diag(covariance) + means[-1] ** 2)
+        whole = sd**2 * np.eye(7) + 4 * design @ design.T
+        logs.append(stats.multivariate_normal(np.zeros(7), whole).logpdf(data) + stats.norm(-1, 0.5).logpdf(np.log(sd)))
+    weights = np.exp(np.array(logs) - max(logs))
+    mean, square = (weights @ np.array(each) / weights.sum() for each in (means, squares))
+    return mean, np.sqrt(square - mean**2)
+
+
+def histories(line, model, tmp_path):
+    """Of simulations for other data: a result, a short one, a store, and recorded calls."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield kmc.sample(model, max_evaluations=400, draws=None, **OPTIONS)
+        yield kmc.sample(model, max_evaluations=60, draws=None, **OPTIONS)
+        kmc.sample(model, max_evaluations=90, draws=None, store=tmp_path / "run.zarr", **OPTIONS)
+        yield tmp_path / "run.zarr"
+    yield recorded_calls(line)
+
+
+def recorded_calls(line):
+    recorded = kmc.record(line)
+    for a, b in np.random.default_rng(2).normal(0.0, 1.0, (40, 2)):
+        recorded({"a": a, "b": b})
+    return recorded
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_simulations_for_other_data_are_used_again(noisy_line, tmp_path):
+    line, model, other = noisy_line
+    fresh = kmc.sample(other, max_evaluations=300, draws=None, **OPTIONS)
+    mean, sd = moments_of_line(other.simulation.likelihoods["y"].observed)
+    for history in histories(line, model, tmp_path):
+        given = as_given(history, other)
+        values, outputs = evaluated(other, given.x[:50])
+        np.testing.assert_allclose(given.values[:50], values, rtol=2e-3, atol=2e-3)
+        np.testing.assert_allclose(given.outputs[:50], outputs, rtol=1e-9)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            idata = kmc.sample(other, history=history, max_evaluations=300, draws=None, **OPTIONS)
+        assert idata.attrs["n_history"] == len(given.x)
+        assert idata.attrs["n_evaluations_warmup"] < 0.8 * fresh.attrs["n_evaluations_warmup"]
+        draws = np.stack([idata.posterior[name].values.ravel() for name in "ab"], axis=1)
+        np.testing.assert_array_less(np.abs(draws.mean(axis=0) - mean), 4 * sd * np.sqrt(2.0 / len(draws)))
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_a_history_of_the_same_data_keeps_its_values(noisy_line):
+    _, model, _ = noisy_line
+    idata = kmc.sample(model, max_evaluations=300, draws=None, **OPTIONS)
+    given = as_given(idata, model)
+    np.testing.assert_array_equal(np.sort(np.unique(idata.sample_stats["lp"])), np.sort(np.unique(given.values)))
+    assert np.isfinite(given.outputs).all()
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_a_history_with_outputs_of_another_shape_has_none(noisy_line):
+    _, model, _ = noisy_line
+    idata = kmc.sample(model, max_evaluations=300, draws=None, **OPTIONS)
+    shorter = kmc.Model(
+        simulator=lambda p: p["a"] + p["b"] * TIMES[:5],
+        likelihood=of.Normal(model.simulation.likelihoods["y"].observed[:5], sd="sd"),
+        parameters=model.parameters,
+    )
+    assert as_given(idata, shorter).outputs is None
+
+
+def test_a_record_of_a_simulator_has_its_inputs(noisy_line):
+    line, model, _ = noisy_line
+    recorded = kmc.record(line)
+    recorded({"a": 1.0, "b": 2.0, "c": 3.0})
+    recorded.points[0].pop("a")
+    with pytest.raises(TypeError, match=r"expected the simulator's inputs, \['a', 'b'\]"):
+        as_given(recorded, model)
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_a_resumed_run_knows_the_outputs_of_its_history(noisy_line, tmp_path):
+    line, _, other = noisy_line
+    history = recorded_calls(line)
+    whole = kmc.sample(other, draws=30, history=history, **OPTIONS)
+    kmc.sample(other, draws=10, history=history, store=tmp_path / "again.zarr", **OPTIONS)
+    resumed = kmc.sample(other, draws=30, store=tmp_path / "again.zarr", resume=True, **OPTIONS)
+    np.testing.assert_array_equal(resumed.posterior["a"].values[:, :10], whole.posterior["a"].values[:, :10])
+
+
+def test_a_store_without_draws_answers_from_its_outputs(tmp_path):
+    model, mean, covariance = linear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kmc.sample(model, max_evaluations=40, store=tmp_path / "run.zarr", **OPTIONS)
+        found = kmc.expectations(kmc.load(tmp_path / "run.zarr"), model=model)
+    np.testing.assert_array_less(np.abs(found["mean"].values - mean), 4.0 * found["mcse"].values)
+    np.testing.assert_allclose(found["sd"].values, np.sqrt(np.diag(covariance)), rtol=0.25)

@@ -28,7 +28,7 @@ Row = tuple[int, np.ndarray, Evaluation]
 """Chain, point (d,) and result."""
 
 
-def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
+def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray, Columns]:
     """Return all evaluations that the run in a store has made so far.
 
     Returns
@@ -39,6 +39,8 @@ def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
         Unconstrained.
     values : ndarray, shape (n,)
         Log-Jacobians included.
+    blobs : dict of str to ndarray, shape (n, ...)
+        Zeros where an evaluation has none.
 
     Raises
     ------
@@ -47,30 +49,39 @@ def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
     """
     header, commit = read_commit(Path(path))
     asked = header["settings"]
-    if not commit.n_evaluations:
-        return list(asked["parameters"]), np.empty((0, asked["dim"])), np.empty(0)
+    n = commit.n_evaluations
+    if not n:
+        return list(asked["parameters"]), np.empty((0, asked["dim"])), np.empty(0), {}
     try:
-        columns = read_rows(Folder(Path(path)), "history", commit.n_evaluations, commit.columns["history"])
+        columns, blobs = (
+            read_rows(Folder(Path(path)), table, n, commit.columns.get(table, {}))
+            for table in ("history", "history/blobs")
+        )
     except Damaged as error:
         raise StoreError(f"history={str(path)!r} is damaged: {error}") from error
-    return list(asked["parameters"]), columns["point"], columns["value"]
+    return list(asked["parameters"]), columns["point"], columns["value"], blobs
 
 
 def write_given(folder: Folder, given: Any) -> Record | None:
-    """Write the evaluations of a ``history``, points `x` and values `values`, if any; return the record."""
-    return None if given is None else write_plain(folder, GIVEN, {"x": given.x, "values": given.values})
+    """Write the evaluations of a ``history``, points, values and perhaps outputs, if any; return the record."""
+    if given is None:
+        return None
+    return write_plain(folder, GIVEN, {name: part for name, part in given._asdict().items() if part is not None})
 
 
-def read_given(folder: Folder, header: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return them, points and values; None if the store's header says that there are none."""
+def read_given(folder: Folder, header: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+    """Return them, points, values and outputs or None; None if the store's header says that there are none."""
     if header["evaluations"] is None:
         return None
     try:
         found = read_plain(folder, GIVEN, header["evaluations"])
         x, values = as_points(folder, found, GIVEN, header["settings"]["dim"])
+        outputs = found.get("outputs")
+        if outputs is not None and (np.ndim(outputs) != 2 or outputs.dtype != np.float64 or len(outputs) != len(x)):
+            raise Damaged(f"{folder.path / GIVEN} has outputs that are not those of {len(x)} points")
     except Damaged as error:
         raise StoreError(f"store={str(folder.path)!r} is damaged, and the run cannot be resumed: {error}") from error
-    return x, values
+    return x, values, outputs
 
 
 def as_points(folder: Folder, found: Any, name: str, dim: int) -> tuple[np.ndarray, np.ndarray]:

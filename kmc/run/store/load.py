@@ -15,6 +15,8 @@ from xarray.core import indexing
 from kmc.errors import warn
 from kmc.ess import ENOUGH_DRAWS
 from kmc.kernel_hmc.sampler import KernelHMC
+from kmc.model.returned import group_of
+from kmc.model.simulation import OUTPUTS
 from kmc.run.frozen_surrogates import Frozen, as_group, unflattened
 from kmc.run.history import EVALUATIONS
 from kmc.run.results import Drawn, as_evaluations, laid_out
@@ -140,11 +142,12 @@ def _data(folder: Folder, record: dict[str, Any] | None) -> dict[str, dict[str, 
 def _evaluations(folder: Folder) -> dict[str, Any]:
     """Return the group of all evaluations; none, with a warning, if their file is damaged."""
     try:
-        _, x, values = stored_evaluations(folder.path)
+        _, x, values, blobs = stored_evaluations(folder.path)
     except StoreError as error:
         _warn(folder, error, EVALUATIONS)
         return {}
-    return as_evaluations(x, np.where(values < np.inf, values, -np.inf))  # where the function failed, too
+    values = np.where(values < np.inf, values, -np.inf)  # where the function failed, too
+    return as_evaluations(x, values, {name: each for name, each in blobs.items() if group_of(name)[0] == OUTPUTS})
 
 
 def _surrogate(folder: Folder, commit: Commit, chains: int, dim: int) -> tuple[Plain, Frozen] | None:
