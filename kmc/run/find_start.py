@@ -15,6 +15,8 @@ from kmc.model.evaluate import Evaluator
 from kmc.model.model import Model
 from kmc.model.starts import TRIED, wide_batches
 from kmc.run import arguments
+from kmc.run.structure import Structured, structured
+from kmc.surrogate.emulator.climbs import Climbs
 
 _CLIMBS = 3  # local searches, from the best of the first points
 _SEARCHED = 0.25  # part of the evaluations for these first points; half as many are for points around the maxima
@@ -99,6 +101,9 @@ def find_start(
     method. The start points are spread around the maxima that they reach, by steps that cost half a nat in each
     coordinate. Where the function fails, the density is taken to be zero.
 
+    Of a model with a simulator whose outputs are known, climbs take steps to the maximum of the posterior with linearized
+    outputs, as a least-squares fit does, and start points are draws of the normal approximation there.
+
     Maxima of a density are not draws from it: this helps with models that are hard to start, and warm-up does the
     rest. Start points that all lie in one mode give no information about other modes.
 
@@ -121,17 +126,26 @@ def find_start(
     budget = as_count("max_evaluations", max_evaluations, 10)
     search = _Search(model, 200 + 100 * model.dim if budget is None else budget)
     rng = np.random.default_rng(arguments.as_seed(seed))
-    first = _first_points(model, bounds, rng, max(int(_SEARCHED * search.budget), 4))
+    known = structured(model)
+    n_first = max(int(_SEARCHED * search.budget) if known is None else 0, 4)
+    first = _first_points(model, bounds, rng, n_first)
     for batch in first:
         search.look(batch)
-        if search.left <= (1.0 - _SEARCHED) * search.budget and np.any(np.isfinite(search.all_values())):
+        enough = known is not None or search.left <= (1.0 - _SEARCHED) * search.budget
+        if enough and np.any(np.isfinite(search.all_values())):
             break
         if not search.left:
             raise ValueError(_nothing(search, bounds))
     if not np.any(np.isfinite(search.all_values())):
         raise ValueError(_nothing(search, bounds))
-    tops = _tops(search, reserved=int(0.5 * _SEARCHED * search.budget))
-    points = _spread(search, tops, n_points, rng)
+    reserved = int(0.5 * _SEARCHED * search.budget)
+    if known is None:
+        tops = _tops(search, reserved)
+        steps = np.diag(_widths(search, tops[0]))
+    else:
+        top, steps = _climbed(search, known, reserved, rng)
+        tops = [top]
+    points = _spread(search, tops, steps, n_points, rng)
     values = np.array([search.known[point.tobytes()] for point in points])
     order = np.argsort(-values, kind="stable")
     x = np.array(search.x)
@@ -142,7 +156,8 @@ class _Search:
     """Count evaluations within a budget and keep them; a failure is a density of zero."""
 
     def __init__(self, model: Model, budget: int):
-        self.evaluate, self.budget = Evaluator(model), budget
+        self.evaluate, self.budget = Evaluator(model, keep=self._keep), budget
+        self._blobs: dict[bytes, Any] = {}
         self.x: list[np.ndarray] = []
         self.known: dict[bytes, float] = {}
         self.failure: EvaluationError | None = None
@@ -167,6 +182,13 @@ class _Search:
             self.x.append(x)
             self.known[key] = value
         return self.known[key]
+
+    def _keep(self, points, evaluations):
+        self._blobs |= {x.tobytes(): each.blobs for x, each in zip(points, evaluations, strict=True)}
+
+    def outputs(self, points: np.ndarray, known: Structured) -> np.ndarray:
+        """Return the outputs (k, n) of the simulator at evaluated points (k, d); NaN where it failed."""
+        return known.outputs([self._blobs.get(x.tobytes()) for x in points])
 
     def look(self, points: np.ndarray) -> None:
         """Evaluate points (k, d)."""
@@ -253,16 +275,29 @@ def _tops(search, reserved):
     return sorted(tops, key=search, reverse=True)
 
 
-def _spread(search, tops, n_points, rng):
-    """Points (k, d): the best maximum, and others around the maxima, only as far as the density is still high."""
+def _climbed(search, known, reserved, rng):
+    """Return the best point that climbs with linearized outputs reach, and a root of the covariance there."""
+    x = np.array(search.x)
+    structure = known.structure
+    climbs = Climbs(structure, x, search.all_values(), search.outputs(x, known), rng=rng, most=search.left // 2)
+    while 0 < len(points := climbs.propose()) <= search.left - reserved:
+        search.look(points)
+        climbs.tell(np.array([search(point) for point in points]), search.outputs(points, known))
+    return climbs.top()
+
+
+def _spread(search, tops, steps, n_points, rng):
+    """Points (k, d): the best maximum, and others around the maxima, only as far as the density is still high.
+
+    The steps (d, d) are a root of the covariance of those around a maximum.
+    """
     best = search(tops[0])
-    widths = _widths(search, tops[0])
     points = [tops[0]]
     while len(points) < n_points:
         top, factor = tops[len(points) % len(tops)], _AROUND
         point = top
         for _ in range(6):
-            trial = top + factor * widths * rng.standard_normal(len(top))
+            trial = top + factor * steps @ rng.standard_normal(len(top))
             if search(trial) > best - _DEEP:
                 point = trial
                 break

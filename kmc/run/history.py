@@ -284,9 +284,9 @@ def record(f: Callable[..., Any]) -> Record:
     ----------
     f : callable
         The log-density of a model, its log-likelihood, its simulator, or its function of residuals
-        (:func:`kmc.from_residual`). Its
-        first argument is an array (d,), a dict of parameters by name, or an ``lmfit.Parameters``. Of an objective that
-        an optimizer minimizes, record the function inside, ``lambda x: -recorded(x)``.
+        (:func:`kmc.from_residual`). Its first argument is an array (d,), a dict of parameters by name, or an
+        ``lmfit.Parameters``. Of an objective that an optimizer minimizes, record the function inside,
+        ``lambda x: -recorded(x)``.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import kmc
 from tests.counted import Counted
@@ -107,3 +108,28 @@ def test_nothing_is_found():
 def test_bad_arguments_are_named(options, error, message):
     with pytest.raises(error, match=message):
         kmc.find_start(far, **{"dim": 2, "seed": 1} | options)
+
+
+def test_a_simulator_needs_few_simulations():
+    """The top of a linear regression, and start points as wide as its posterior."""
+    rng = np.random.default_rng(2)
+    design = rng.standard_normal((30, 4))
+    data = design @ [3.0, -20.0, 0.5, 40.0] + 0.1 * rng.standard_normal(30)
+    calls = []
+
+    def simulator(p):
+        calls.append(1)
+        return design @ p["b"]
+
+    model = kmc.Model(
+        simulator=simulator,
+        likelihood=kmc.likelihoods.Normal(data, sd=0.1),
+        parameters={"b": kmc.Normal(0, 30, shape=4)},
+    )
+    start = kmc.find_start(model, n_points=12, seed=3)
+    precision = design.T @ design / 0.01 + np.eye(4) / 900
+    top = np.linalg.solve(precision, design.T @ data / 0.01)
+    assert start.n_evaluations == len(calls) < 90
+    np.testing.assert_allclose(start.initial[0], top, rtol=1e-3)
+    depths = start.log_density[0] - start.log_density[1:]
+    assert stats.kstest(2.0 * depths, stats.chi2(4).cdf).pvalue > 1e-3

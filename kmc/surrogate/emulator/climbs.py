@@ -110,6 +110,18 @@ class Climbs:
                 self._stepped(climb, points[0], float(values[rows][0]), outputs[rows][0])
             climb.n_steps += 1
 
+    def top(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best point (d,), and a root (d, d) of the covariance of the linearized posterior there.
+
+        Its curvature is bounded below by that of a normal as wide as the prior.
+        """
+        best = max(self._climbs, key=lambda climb: climb.value)
+        state, steps = self._linearized(best), _DIFFERENCE * np.diag(self._scales)
+        slopes = [values_and_gradients(state, best.x + sign * steps)[1] for sign in (1, -1)]
+        along = 0.5 * (slopes[1] - slopes[0]) / _DIFFERENCE * self._scales  # curvatures per squared sd of the prior
+        precisions, axes = np.linalg.eigh(0.5 * (along + along.T))
+        return best.x, self._scales[:, None] * axes / np.sqrt(np.maximum(precisions, 1.0))
+
     def _stepped(self, climb, x, value, eta):
         known = np.isfinite(value) and np.isfinite(eta).all()
         if known:
