@@ -34,6 +34,7 @@ class Climb:
     slopes: np.ndarray  # (n, p); of the inputs
     radius: float = _RADIUS
     promised: float = np.inf
+    known: bool = False  # whether the derivatives are of differences at this point
     n_steps: int = -1  # -2: the point is evaluated; -1: the derivatives
 
 
@@ -79,6 +80,15 @@ class Climbs:
     def propose(self) -> np.ndarray:
         """Return the points (k, d) to be evaluated next; none if all climbs have ended."""
         self._asked = []
+        self._ask()
+        # Corrected derivatives are wrong along a curved ridge, where climbs end too early: the best one gets new ones.
+        best = max(self._climbs, key=lambda climb: climb.value)
+        if not self._asked and np.isfinite(best.value) and not best.known:
+            best.n_steps, best.radius = -1, _RADIUS
+            self._ask()
+        return np.vstack([np.empty((0, len(self._scales))), *(points for _, points in self._asked)])
+
+    def _ask(self):
         for climb in self._climbs:
             if climb.n_steps == -2:
                 self._asked.append((climb, climb.x[None]))
@@ -92,7 +102,6 @@ class Climbs:
                 end, climb.promised = self._best_in_cube(climb)
                 if climb.promised > WORTH:
                     self._asked.append((climb, end[None]))
-        return np.vstack([np.empty((0, len(self._scales))), *(points for _, points in self._asked)])
 
     def tell(self, values: np.ndarray, outputs: np.ndarray) -> None:
         """Take the values (k,) and outputs (k, n) at these points."""
@@ -105,7 +114,7 @@ class Climbs:
                     climb.value, climb.eta = float(values[rows][0]), outputs[rows][0]
             elif climb.n_steps == -1:
                 rise = (outputs[rows] - climb.eta) / self._steps[:, None]
-                climb.slopes = np.where(np.isfinite(rise), rise, 0.0).T.copy()
+                climb.slopes, climb.known = np.where(np.isfinite(rise), rise, 0.0).T.copy(), True
             else:
                 self._stepped(climb, points[0], float(values[rows][0]), outputs[rows][0])
             climb.n_steps += 1
@@ -135,7 +144,7 @@ class Climbs:
         elif gain > _GOOD * climb.promised:
             climb.radius *= 2.0
         if gain > 0.0:
-            climb.x, climb.value, climb.eta = x, value, eta
+            climb.x, climb.value, climb.eta, climb.known = x, value, eta, False
 
     def _best_in_cube(self, climb):
         """Return the maximum (d,) of the posterior with linearized outputs, and the gain that it promises."""
