@@ -8,17 +8,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from kmc.arrays import to_numpy
-from kmc.bases import Basis
+from kmc.bases import Whitened
 from kmc.checks import Seed, as_generator, check_count
 from kmc.errors import warn
 from kmc.estimator import as_points
-from kmc.forms import Lagged, accumulate_folds, accumulate_folds_each
+from kmc.forms import Lagged, accumulate_folds_each
 from kmc.kernels import Kernel
 from kmc.selection import Numbers, held_out
 from kmc.source import SEGMENTS, Source, check_lagtime, folds, is_stream, look, open_source
 from kmc.spectral.coarse import Segments, jackknife
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
-from kmc.spectral.pairs import DRIFT, MODES_OF_DENSITY, StationaryDensity, drift, paired, refuse_two
+from kmc.spectral.pairs import DRIFT, MODES_OF_DENSITY, SomePairs, StationaryDensity, drift, paired, refuse_two, thinned
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
 from kmc.spectral.tails import Reach
 from kmc.spectral.transition_functions import TransitionFunctions
@@ -32,6 +32,9 @@ from kmc.spectral.transition_modes import (
     vamp2,
     warn_of_nan,
 )
+
+MOST_PAIRS = 30_000
+"""Largest number of pairs by which bandwidths are compared; the chosen one is fitted to all pairs."""
 
 
 class TransitionOperator(TransitionFunctions):
@@ -188,13 +191,7 @@ class TransitionOperator(TransitionFunctions):
         seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
         centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
         bases = [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
-        x, labels = folds(source, SEGMENTS)
-        sums = accumulate_folds_each(bases, x, ("lagged",), labels, weights=source.weights, lagtime=lagtime)
-        parts = [
-            TransitionCandidate(b, basis, [part.get("lagged") for part in of])
-            for b, basis, of in zip(bandwidths, bases, sums)
-        ]
-        selected = select(parts, epsilons, self.n_components, self.reversible)
+        selected = self._selected(bandwidths, bases, source, lagtime, epsilons)
         if self.reversible:
             selected = self._in_equilibrium(selected, source, lagtime, ends)
         self._keep(selected)
@@ -203,6 +200,22 @@ class TransitionOperator(TransitionFunctions):
         self.bandwidth_, self.regularization_ = selected.candidate.bandwidth, selected.regularization
         self.cv_results_ = selected.table
         return self
+
+    def _selected(
+        self, bandwidths: list[float], bases: list[Whitened], source: Source, lagtime: int, epsilons: list[float]
+    ) -> Selected:
+        """Choose the bandwidth by some of the pairs if there are many, and the regularization by all of them."""
+
+        def best(bandwidths: list[float], bases: list[Whitened], data: Source | SomePairs) -> Selected:
+            parts = map(TransitionCandidate, bandwidths, bases, moments(bases, data, lagtime))
+            return select(list(parts), epsilons, self.n_components, bool(self.reversible))
+
+        some = None if len(bases) == 1 or source.once or source.rows is None else thinned(source, lagtime, MOST_PAIRS)
+        if some is None:
+            return best(bandwidths, bases, source)
+        first = best(bandwidths, bases, some)
+        selected = best([first.candidate.bandwidth], [first.candidate.basis], source)
+        return selected._replace(table=_updated(first.table, selected))
 
     def _in_equilibrium(self, selected: Selected, source: Source, lagtime: int, ends: Any) -> Selected:
         """Return the selection, with reweighted samples if the trajectories start off equilibrium.
@@ -234,9 +247,8 @@ class TransitionOperator(TransitionFunctions):
             f"starts to their ends): samples are reweighted (Koopman reweighting, effective share {share:.2f}); for "
             "score and ck_test pass weights=stationary_weights(X), or use reversible=False"
         )
-        labels = folds(source, SEGMENTS)[1]
-        sums = accumulate_folds(basis, trajectories, ("lagged",), labels, weights=weights, lagtime=lagtime)
-        candidate = selected.candidate._replace(segments=[part.get("lagged") for part in sums])
+        (segments,) = moments([basis], source._replace(x=trajectories, weights=weights), lagtime)
+        candidate = selected.candidate._replace(segments=segments)
         self._density = density
         modes = modes_of(candidate.total(), selected.regularization, self.n_components, True)
         return selected._replace(candidate=candidate, modes=modes)
@@ -304,7 +316,7 @@ class TransitionCandidate(NamedTuple):
     """A bandwidth, its basis, and the moments of the pairs."""
 
     bandwidth: float
-    basis: Basis
+    basis: Whitened
     segments: list[Lagged]  # of parts of the data in time
 
     @property
@@ -324,6 +336,40 @@ class Selected(NamedTuple):
     regularization: float
     modes: TransitionModes
     table: dict[str, np.ndarray]  # empty if there was nothing to choose
+
+
+def moments(bases: Sequence[Whitened], data: Source | SomePairs, lagtime: int) -> list[list[Lagged]]:
+    """Return the moments of each basis in each part of the data in time, by a single pass."""
+    summed = [basis.basis if _is_late(basis) else basis for basis in bases]
+    if isinstance(data, SomePairs):
+        found = [data.moments(basis) for basis in summed]
+    else:
+        x, labels = folds(data, SEGMENTS)
+        sums = accumulate_folds_each(summed, x, ("lagged",), labels, weights=data.weights, lagtime=lagtime)
+        found = [[part.get("lagged") for part in parts] for parts in sums]
+    return [
+        [part.within(basis.matrix) for part in parts] if _is_late(basis) else parts
+        for basis, parts in zip(bases, found)
+    ]
+
+
+def _is_late(basis: Whitened) -> bool:
+    """Whether to whiten moments instead of samples.
+
+    That is less work if the functions are nearly as many as the sections. The kernel matrix is well-conditioned then:
+    no eigenvalue of the operator changes by more than 1e-7.
+    """
+    p, r = basis.matrix.shape
+    return 3 * p**2 < 2 * p * r + 3 * r**2
+
+
+def _updated(table: dict[str, np.ndarray], selected: Selected) -> dict[str, np.ndarray]:
+    """Return the table of the comparison, with the scores of the chosen bandwidth by all pairs if there are any."""
+    if not selected.table:
+        return table
+    score = table["score"].copy()
+    score[table["bandwidth"] == selected.candidate.bandwidth] = selected.table["score"]
+    return table | {"score": score}
 
 
 def select(
