@@ -322,7 +322,7 @@ class TransitionCandidate(NamedTuple):
     @property
     def folds(self) -> list[Lagged]:
         """The moments of each fold; the segments go to the folds in turn."""
-        return [sum(part[1:], part[0]) for k in range(N_FOLDS) if (part := self.segments[k::N_FOLDS])]
+        return _in_turn(self.segments)
 
     def total(self) -> Lagged:
         """Return the moments of all pairs."""
@@ -339,18 +339,23 @@ class Selected(NamedTuple):
 
 
 def moments(bases: Sequence[Whitened], data: Source | SomePairs, lagtime: int) -> list[list[Lagged]]:
-    """Return the moments of each basis in each part of the data in time, by a single pass."""
+    """Return the moments of each basis in each part of the data in time, by a single pass; of some pairs, in each fold."""
     summed = [basis.basis if _is_late(basis) else basis for basis in bases]
     if isinstance(data, SomePairs):
-        found = [data.moments(basis) for basis in summed]
+        found = [_in_turn(data.moments(basis)) for basis in summed]
     else:
         x, labels = folds(data, SEGMENTS)
-        sums = accumulate_folds_each(summed, x, ("lagged",), labels, weights=data.weights, lagtime=lagtime)
+        sums = accumulate_folds_each(summed, x, ("lagged",), labels, weights=data.weights, lagtime=lagtime, block=4096)
         found = [[part.get("lagged") for part in parts] for parts in sums]
     return [
         [part.within(basis.matrix) for part in parts] if _is_late(basis) else parts
         for basis, parts in zip(bases, found)
     ]
+
+
+def _in_turn(segments: list[Lagged]) -> list[Lagged]:
+    """Return the moments of each fold, to which segments belong in turn."""
+    return [sum(part[1:], part[0]) for k in range(N_FOLDS) if (part := segments[k::N_FOLDS])]
 
 
 def _is_late(basis: Whitened) -> bool:
