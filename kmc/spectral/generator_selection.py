@@ -86,14 +86,14 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> FoldSums:
     parts = accumulate_folds(basis, x, ("mass", "dirichlet"), labels, weights=source.weights)
     if not any(part.weight > 0 for part in parts):
         raise ValueError("weights: expected some that are not zero")
+    mean = reduce(add, [part.get("mean") for part in parts])[: space.basis.size] / sum(part.weight for part in parts)
+    parts = [space.combined(part) for part in parts]
     whole: Forms = reduce(add, parts)
-
-    def pencil(forms: Forms, about: Forms | None = None) -> Pencil:
-        return space.pencil(forms, about).scaled(unit)
-
     judges = [part for part in parts[:N_FOLDS] if 0 < part.weight < whole.weight]
-    pairs = [(pencil(rest), pencil(part, rest)) for rest, part in held_out(judges, whole)]
-    return FoldSums(pencil(whole), pairs, whole.get("mean")[: space.basis.size] / whole.weight)
+    pairs = [
+        (Pencil.of(rest).scaled(unit), Pencil.of(part, rest).scaled(unit)) for rest, part in held_out(judges, whole)
+    ]
+    return FoldSums(Pencil.of(whole).scaled(unit), pairs, mean)
 
 
 def _folds(space: TrialSpace, source: Source, unit: float) -> tuple[Any, Any]:
@@ -204,8 +204,8 @@ class GeneratorSearch:
         With a score, also return the candidate whose modes are those of the generator in the same subspace.
         """
         sums = fold_sums(space, source, self._unit)
-        values = (space.basis.values(self._points) - sums.mean) @ space.matrix
-        evidence = Evidence(sums.whole, sums.parts, values, self._weights)
+        values = space.basis.values(self._points) - sums.mean
+        evidence = Evidence(sums.whole, sums.parts, values, space.matrix, self._weights)
 
         def candidate(epsilon: float, pointwise: bool) -> Candidate:
             judged = judge(evidence, epsilon, self._count, pointwise)

@@ -88,12 +88,13 @@ class Evidence(NamedTuple):
 
     whole: Pencil  # of all samples
     folds: list[tuple[Pencil, Pencil]]  # of all samples but a fold, and of that fold
-    values: np.ndarray  # (m, r), centered, at samples
+    values: np.ndarray  # (m, p), of the basis, centered, at samples
+    matrix: np.ndarray  # (p, r), of the functions in the basis
     weights: np.ndarray  # (m,)
 
     def participation(self, modes: GeneratorModes) -> np.ndarray:
         """On how many of the samples each mode lives."""
-        squares = self.weights[:, None] * (self.values @ modes.vectors) ** 2
+        squares = self.weights[:, None] * (self.values @ (self.matrix @ modes.vectors)) ** 2
         return np.sum(squares, axis=0) ** 2 / np.maximum(np.sum(squares**2, axis=0), 1e-300)
 
 

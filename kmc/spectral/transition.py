@@ -339,7 +339,7 @@ class Selected(NamedTuple):
 
 
 def moments(bases: Sequence[Whitened], data: Source | SomePairs, lagtime: int) -> list[list[Lagged]]:
-    """Return the moments of each basis in each part of the data in time, by a single pass; of some pairs, in each fold."""
+    """Return the moments of each basis, by a single pass: of parts of the data in time, or of folds of some pairs."""
     summed = [basis.basis if _is_late(basis) else basis for basis in bases]
     if isinstance(data, SomePairs):
         found = [_in_turn(data.moments(basis)) for basis in summed]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
@@ -79,20 +79,25 @@ class TrialSpace(Basis):
 
         return both
 
-    def pencil(self, forms: Forms, about: Forms | None = None) -> Pencil:
-        """Return the forms of the combinations, as means.
-
-        Second moments are about the means of the samples of ``about``, if given.
-        """
-        w, p, mass = self.matrix, self.basis.size, forms.centered_mass()
-        if about is not None:
-            apart = forms.get("mean") / forms.weight - about.get("mean") / about.weight
-            mass = mass + np.outer(apart, apart)
-        cross = square = None
-        if self.score is not None:
-            cross, square = w.T @ mass[:p, p:] @ w, _symmetric(w.T @ mass[p:, p:] @ w)
-        dirichlet = _symmetric(w.T @ (forms.get("dirichlet") / forms.weight) @ w)
-        return Pencil(_symmetric(w.T @ mass[:p, :p] @ w), dirichlet, cross, square)
+    def combined(self, forms: Forms) -> Forms:
+        """Return the forms of the combinations φW; with a score, of L φW besides."""
+        mean, scatter = forms.get("mean"), forms.get("mass_scatter")
+        p, r = self.matrix.shape
+        parts = range(0, len(mean), p)
+        both = np.empty((len(parts) * r, len(parts) * r))
+        for i, row in enumerate(parts):
+            for j, column in enumerate(parts):
+                if j < i:
+                    block = both[j * r : (j + 1) * r, i * r : (i + 1) * r].T
+                else:
+                    block = self.matrix.T @ scatter[row : row + p, column : column + p] @ self.matrix
+                both[i * r : (i + 1) * r, j * r : (j + 1) * r] = block
+        return Forms(
+            weight=forms.weight,
+            mean=np.concatenate([mean[start : start + p] @ self.matrix for start in parts]),
+            mass_scatter=both,
+            dirichlet=self.matrix.T @ forms.get("dirichlet") @ self.matrix,
+        )
 
     def _across(self, x, weights):
         """Return the component of the Dirichlet form along normals."""
@@ -113,6 +118,21 @@ class Pencil:
     dirichlet: np.ndarray  # E <∇φ, ∇φ>
     cross: np.ndarray | None = None  # Cov(φ, L φ)
     square: np.ndarray | None = None  # Cov(L φ, L φ)
+
+    @classmethod
+    def of(cls, forms: Forms, about: Forms | None = None) -> Self:
+        """Make one of the sums of r functions φ, or of φ and L φ, as means.
+
+        Second moments are about the means of the samples of ``about``, if given.
+        """
+        mass, r = forms.centered_mass(), len(forms.get("dirichlet"))
+        if about is not None:
+            apart = forms.get("mean") / forms.weight - about.get("mean") / about.weight
+            mass = mass + np.outer(apart, apart)
+        cross = square = None
+        if len(mass) > r:
+            cross, square = mass[:r, r:], _symmetric(mass[r:, r:])
+        return cls(_symmetric(mass[:r, :r]), _symmetric(forms.get("dirichlet") / forms.weight), cross, square)
 
     def within(self, a: np.ndarray) -> Pencil:
         """Return the forms of combinations of the functions, the columns of a (r, k)."""
