@@ -12,6 +12,7 @@ from kmc.bases import Basis
 from kmc.bases.base import as_basis
 from kmc.checks import is_whole
 from kmc.forms.lagged import Lagged, Pairs, consecutive_sums, lagged_sums
+from kmc.forms.progress import shown
 from kmc.forms.scatter import centered
 from kmc.forms.stream import Block, blocks, length
 from kmc.forms.sums import FORMS, Forms
@@ -69,7 +70,8 @@ def accumulate(
     -----
     Memory is O(block p + p²), for any number of samples: about eight arrays (block, p) and five (p, p). The form
     "lagged" keeps lagtime more rows of p values. The gradients of a basis without fused forms are computed in slices of
-    16 MB. One chunk of a dask array is computed at a time; of an iterator at most two blocks are held.
+    16 MB. One chunk of a dask array is computed at a time; of an iterator at most two blocks are held. After five
+    seconds a terminal or a notebook shows how far the pass is.
 
     Examples
     --------
@@ -87,7 +89,7 @@ def accumulate(
     _check_forms(forms, values, gradients, lagtime, block)
     basis = as_basis(basis, needs=("values",))
     sums = _Accumulator(basis, forms, lagtime)
-    for part in blocks(x, _rows(basis, forms, block), weights, values, gradients, base_gradient):
+    for part in shown(blocks(x, _rows(basis, forms, block), weights, values, gradients, base_gradient), length(x)):
         sums.add(part)
     return sums.finish()[0]
 
@@ -176,7 +178,7 @@ def accumulate_folds_each(
     bases = [as_basis(basis, needs=("values",)) for basis in bases]
     sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
     rows = min(_rows(basis, forms, block) for basis in bases)
-    for part in blocks(x, rows, weights, values, gradients, base_gradient, labels):
+    for part in shown(blocks(x, rows, weights, values, gradients, base_gradient, labels), length(x)):
         for each in sums:
             each.add(part)
     return [each.finish() for each in sums]

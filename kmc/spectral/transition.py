@@ -88,14 +88,16 @@ class TransitionOperator(TransitionFunctions):
     cv_results_ : dict of ndarray
         The candidates (bandwidth, regularization) and their held-out VAMP-2 ``score``; empty if there was nothing to
         choose. Of those whose first mode has a score within a standard error of the best one's, the one with the
-        largest score is chosen.
+        largest score is chosen. Scores of the chosen bandwidth are by all pairs.
     n_features_in_ : int
 
     Notes
     -----
-    Time O(n p²) for each bandwidth and p landmarks; memory O(block p + p²), for any n. All candidates are compared
-    in one pass over the data, with sixteen parts in time as four folds (if the number of rows is not known, with blocks
-    of 2048 rows in turn). For an iterator the landmarks and the median distance come from the first 20,000 rows,
+    Time O(n p²) for p landmarks; memory O(block p + p²), for any n. Candidates are compared by sixteen parts in time as
+    four folds (if the number of rows is not known, by blocks of 2048 rows in turn). If there are more than 30,000
+    pairs, bandwidths are compared on so many, evenly spaced over all trajectories; then all pairs are read once, to
+    choose the regularization for that bandwidth and to fit the modes. An iterator, which can be read only once, is read
+    for all bandwidths together. For an iterator the landmarks and the median distance come from the first 20,000 rows,
     otherwise from random ones. See [1]_ for the variational principle, [2]_ for the score.
 
     If the modes of a reversible fit change, on average, by five standard errors from the starts to the ends of eight
