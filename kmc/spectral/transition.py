@@ -93,8 +93,8 @@ class TransitionOperator(TransitionFunctions):
 
     Notes
     -----
-    Time O(n p²) for p landmarks; memory O(block p + p²), for any n. Candidates are compared by sixteen parts in time as
-    four folds (if the number of rows is not known, by blocks of 2048 rows in turn). If there are more than 30,000
+    Time O(n p²) for p landmarks; memory O(block p + p²), and a byte for each row. Candidates are compared by sixteen
+    parts in time as four folds (if the number of rows is not known, by blocks of 2048 rows in turn). If there are more than 30,000
     pairs, bandwidths are compared on so many, evenly spaced over all trajectories; then all pairs are read once, to
     choose the regularization for that bandwidth and to fit the modes. An iterator, which can be read only once, is read
     for all bandwidths together. For an iterator the landmarks and the median distance come from the first 20,000 rows,
@@ -104,6 +104,9 @@ class TransitionOperator(TransitionFunctions):
     trajectories or more, these did not start in equilibrium, and counting pairs in both directions would be wrong. The
     pairs are then weighted by the stationary density from the operator without detailed balance ([3]_); see
     :meth:`stationary_weights`.
+
+    Time scales are, up to noise, lower bounds: the slow functions may not be in the span of ``n_basis`` sections, above
+    all in many dimensions, and the standard errors say nothing of that. Compare a larger ``n_basis``.
 
     Modes that the trajectories never visit cannot be detected: if no trajectory leaves its basin, the slowest mode is
     that of the basins between trajectories, with an eigenvalue of one, and if all are in the same basin nothing
