@@ -94,11 +94,11 @@ class TransitionOperator(TransitionFunctions):
     Notes
     -----
     Time O(n p²) for p landmarks; memory O(block p + p²), and a byte for each row. Candidates are compared by sixteen
-    parts in time as four folds (if the number of rows is not known, by blocks of 2048 rows in turn). If there are more than 30,000
-    pairs, bandwidths are compared on so many, evenly spaced over all trajectories; then all pairs are read once, to
-    choose the regularization for that bandwidth and to fit the modes. An iterator, which can be read only once, is read
-    for all bandwidths together. For an iterator the landmarks and the median distance come from the first 20,000 rows,
-    otherwise from random ones. See [1]_ for the variational principle, [2]_ for the score.
+    parts in time as four folds (if the number of rows is not known, by blocks of 2048 rows in turn). If there are more
+    than 30,000 pairs, bandwidths are compared on so many, evenly spaced over all trajectories; then all pairs are read
+    once, to choose the regularization for that bandwidth and to fit the modes. An iterator, which can be read only
+    once, is read for all bandwidths together. For an iterator the landmarks and the median distance come from the first
+    20,000 rows, otherwise from random ones. See [1]_ for the variational principle, [2]_ for the score.
 
     If the modes of a reversible fit change, on average, by five standard errors from the starts to the ends of eight
     trajectories or more, these did not start in equilibrium, and counting pairs in both directions would be wrong. The
