@@ -123,9 +123,10 @@ def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, S
                     raise ValueError(f"{name} has {less} rows than X: expected one for each sample")
         sample = Sample(as_points(x), **({"weights": None} | found))
         return sample, source._replace(x=rest, rows=known, **rests)
-    rows = np.arange(source.rows)
     if source.rows > most:
         rows = np.sort(rng.choice(source.rows, most, replace=False))
+    else:
+        rows = np.arange(source.rows)
     taken = {}
     for name, ndim in COMPANIONS.items():
         if (given := getattr(source, name)) is not None:
@@ -179,7 +180,8 @@ def folds(source: Source, count: int) -> tuple[Any, Any]:
     """
     if source.rows is not None:
         segments = min(SEGMENTS, source.rows)
-        return source.x, np.arange(source.rows) * segments // source.rows % count
+        starts = -(-np.arange(segments + 1) * source.rows // segments)
+        return source.x, np.repeat(np.arange(segments, dtype=np.int8) % count, np.diff(starts))
     lengths: deque[int] = deque()
     parts = [_counted(part, lengths) for part in trajectories(source.x, 2)]
     return parts, _labels(lengths, count)

@@ -93,6 +93,10 @@ class Basis:
         """Return the gradients of the combination, shape (n, d)."""
         return np.einsum("npd,p->nd", self.gradients(x), coefficients, optimize=True)
 
+    def contract_gradients_each(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return the gradients of k combinations, the columns of coefficients (p, k), shape (n, k, d)."""
+        return np.stack([self.contract_gradients(x, column) for column in coefficients.T], axis=1)
+
     def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return the Laplacians of the combination, shape (n,)."""
         return self.laplacians(x) @ coefficients

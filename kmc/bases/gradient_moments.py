@@ -20,6 +20,7 @@ In a metric A the samples are mapped so that E = AAᵀ is diagonal, and the bloc
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -158,6 +159,7 @@ def _pulled(mapping, blocks):
     return mapping.T @ half.reshape(d, k, -1)
 
 
+@lru_cache
 def _packed(k):
     """Row of the feature r_i r_j, (k, k)."""
     i, j = np.triu_indices(k)

@@ -122,6 +122,15 @@ class RadialForms:
         q1 *= 2.0 * coefficients
         return self._geometry.pull(self._geometry.sum_over_centers(q1, x))
 
+    def contract_gradients_each(self, x, coefficients):
+        """Return the gradients for each column of the coefficients (m, k), shape (n, k, d)."""
+        x, _, (_, q1) = self._profiles(x, 1)
+        centers, k = self._geometry.centers, coefficients.shape[1]
+        both = np.hstack([coefficients, (coefficients[:, :, None] * centers[:, None, :]).reshape(len(centers), -1)])
+        sums = q1 @ (2.0 * both)
+        along = sums[:, :k, None] * x[:, None, :] - sums[:, k:].reshape(len(x), k, -1)
+        return self._geometry.pull(along)
+
     @cached_property
     def _between(self):
         """Distances between centers, both pulled."""

@@ -11,7 +11,7 @@ from kmc.bases.base import Basis, Both
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion import KernelExpansion, check_centers
 from kmc.bases.expansion_jit_state import ExpansionState
-from kmc.bases.section_forms import SectionForms, section_forms
+from kmc.bases.section_forms import RadialForms, SectionForms, section_forms
 from kmc.kernels import Kernel, derivative
 
 
@@ -117,6 +117,12 @@ class KernelSections(Basis):
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return the gradients of the combination, shape (n, d)."""
         return self._forms.contract_gradients(x, coefficients)
+
+    def contract_gradients_each(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return the gradients of k combinations, the columns of coefficients (m, k), shape (n, k, d)."""
+        if isinstance(self._forms, RadialForms):
+            return self._forms.contract_gradients_each(x, coefficients)
+        return super().contract_gradients_each(x, coefficients)
 
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None

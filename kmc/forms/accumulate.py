@@ -11,10 +11,14 @@ import numpy as np
 from kmc.bases import Basis
 from kmc.bases.base import as_basis
 from kmc.checks import is_whole
-from kmc.forms.lagged import Lagged, Pairs, lagged_sums
+from kmc.forms.lagged import Lagged, Pairs, consecutive_sums, lagged_sums
+from kmc.forms.progress import shown
 from kmc.forms.scatter import centered
 from kmc.forms.stream import Block, blocks, length
 from kmc.forms.sums import FORMS, Forms
+
+SLICE = 256
+"""Samples at which a basis is evaluated at once: its arrays stay in the processor's cache."""
 
 
 def accumulate(
@@ -66,7 +70,8 @@ def accumulate(
     -----
     Memory is O(block p + p²), for any number of samples: about eight arrays (block, p) and five (p, p). The form
     "lagged" keeps lagtime more rows of p values. The gradients of a basis without fused forms are computed in slices of
-    16 MB. One chunk of a dask array is computed at a time; of an iterator at most two blocks are held.
+    16 MB. One chunk of a dask array is computed at a time; of an iterator at most two blocks are held. After five
+    seconds a terminal or a notebook shows how far the pass is.
 
     Examples
     --------
@@ -84,7 +89,7 @@ def accumulate(
     _check_forms(forms, values, gradients, lagtime, block)
     basis = as_basis(basis, needs=("values",))
     sums = _Accumulator(basis, forms, lagtime)
-    for part in blocks(x, _rows(basis, forms, block), weights, values, gradients, base_gradient):
+    for part in shown(blocks(x, _rows(basis, forms, block), weights, values, gradients, base_gradient), length(x)):
         sums.add(part)
     return sums.finish()[0]
 
@@ -173,7 +178,7 @@ def accumulate_folds_each(
     bases = [as_basis(basis, needs=("values",)) for basis in bases]
     sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
     rows = min(_rows(basis, forms, block) for basis in bases)
-    for part in blocks(x, rows, weights, values, gradients, base_gradient, labels):
+    for part in shown(blocks(x, rows, weights, values, gradients, base_gradient, labels), length(x)):
         for each in sums:
             each.add(part)
     return [each.finish() for each in sums]
@@ -186,15 +191,27 @@ class _Accumulator:
         self._basis, self._forms = basis, forms
         self._sums: dict[int, Forms] = {}
         self._lagged: dict[int, Lagged] = {}
+        self._lagtime = lagtime
+        self._buffer = np.empty((0, 0))
         self._pairs = Pairs(lagtime) if "lagged" in forms else None
 
     def add(self, part: Block) -> None:
         needed = {"values", "lagged"} if _together(self._basis, self._forms) else {"mass", "values", "lagged"}
-        phi = self._basis.values(part.x) if needed & set(self._forms) else part.x
+        phi = self._values(part.x) if needed & set(self._forms) else part.x
         for label, rows in _groups(part.labels):
             _add(self._sums, label, _sums(self._basis, self._forms, part.take(rows), phi[rows]))
         if self._pairs is not None:
             self._add_pairs(self._pairs, part, phi)
+
+    def _values(self, x):
+        """Return the values (n, p) of the basis, until the next call."""
+        n = len(x)
+        if n > len(self._buffer):
+            self._buffer = np.empty((n, self._basis.size))
+        for start in range(0, n, SLICE):
+            rows = slice(start, min(start + SLICE, n))
+            self._buffer[rows] = self._basis.values(x[rows])
+        return self._buffer[:n]
 
     def finish(self) -> list[Forms]:
         """Return the sums of the labels 0, 1, ...; ValueError if one of them has no samples."""
@@ -216,10 +233,16 @@ class _Accumulator:
         n = len(phi)
         weights = np.ones(n) if part.weights is None else part.weights
         labels = np.zeros(n, int) if part.labels is None else part.labels
-        first, second, weights, labels = pairs.push(part.trajectory, phi, weights, labels)
-        if len(first):
-            for label, rows in _groups(labels):
-                _add(self._lagged, label, lagged_sums(first[rows], second[rows], weights[rows]))
+        rows, within, weights, labels = pairs.push(phi, part.trajectory, weights, labels)
+        if not np.any(within):
+            return
+        if part.weights is None and np.all(within) and np.all(labels == labels[0]):
+            _add(self._lagged, int(labels[0]), consecutive_sums(rows, self._lagtime))
+            return
+        for label, own in _groups(labels[within]):
+            first = np.flatnonzero(within)[own]
+            pair = lagged_sums(rows[first], rows[first + self._lagtime], weights[first])
+            _add(self._lagged, label, pair)
 
 
 def _sums(basis: Basis, forms: Sequence[str], part: Block, phi: np.ndarray) -> Forms:

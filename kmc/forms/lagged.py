@@ -115,6 +115,32 @@ def lagged_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray | Non
     )
 
 
+def consecutive_sums(rows: np.ndarray, lagtime: int) -> Lagged:
+    """Moments of all pairs φ(x_t), φ(x_{t+τ}) of consecutive rows (n, p), more than τ of them.
+
+    The second samples are the first ones without the head and with the tail of the rows, and so is their scatter.
+    The rows are overwritten.
+    """
+    count = len(rows) - lagtime
+    shift = rows.mean(axis=0)
+    rows -= shift
+    first, second, head, tail = rows[:count], rows[lagtime:], rows[:lagtime], rows[count:]
+    first_square = first.T @ first
+    if 2 * lagtime < count:
+        second_square = first_square + tail.T @ tail - head.T @ head
+    else:
+        second_square = second.T @ second
+    first_sum, second_sum = first.sum(axis=0), second.sum(axis=0)
+    return Lagged(
+        weight=float(count),
+        first_sum=first_sum + count * shift,
+        second_sum=second_sum + count * shift,
+        first_scatter=first_square - np.outer(first_sum, first_sum / count),
+        second_scatter=second_square - np.outer(second_sum, second_sum / count),
+        cross_scatter=first.T @ second - np.outer(first_sum, second_sum / count),
+    )
+
+
 class Pairs:
     """Pairs of rows a lagtime apart, from consecutive blocks: they cross the boundaries of blocks, not of trajectories.
 
@@ -124,24 +150,37 @@ class Pairs:
     def __init__(self, lagtime: int):
         self._lagtime = lagtime
         self._kept: tuple[np.ndarray, ...] | None = None
+        self._buffer = np.empty((0, 0))  # a new array for every block would double the time of writing it
 
-    def push(self, trajectory: np.ndarray, phi: np.ndarray, *companions: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Take the next rows and return the new pairs: first and second rows of φ, and companions of the first.
+    def push(self, phi: np.ndarray, trajectory: np.ndarray, *companions: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Take the next rows and return those of φ that are in new pairs, in order, and companions of the first ones.
 
         Parameters
         ----------
+        phi : ndarray, shape (n, p)
         trajectory : ndarray of int, shape (n,)
             The trajectory of each row.
-        phi : ndarray, shape (n, p)
         *companions : ndarray, shape (n,)
             Weights, labels and similar arrays.
+
+        Returns
+        -------
+        rows : ndarray, shape (m + lagtime, p)
+            Pairs are ``lagtime`` rows apart; fewer rows if there is none. The next call overwrites them.
+        within : ndarray of bool, shape (m,)
+            Whether a pair is within a trajectory.
+        *companions : ndarray, shape (m,)
         """
-        rows = (trajectory, phi, *companions)
-        if self._kept is not None:
-            rows = tuple(np.concatenate(both) for both in zip(self._kept, rows, strict=True))
-        self._kept = tuple(array[-self._lagtime :] for array in rows)
-        count = max(len(rows[0]) - self._lagtime, 0)
-        number, phi, *others = rows
-        same = number[:count] == number[self._lagtime : self._lagtime + count]
-        arrays = (phi[:count], phi[self._lagtime : self._lagtime + count], *(other[:count] for other in others))
-        return arrays if np.all(same) else tuple(array[same] for array in arrays)
+        new = (phi, trajectory, *companions)
+        kept = tuple(array[:0] for array in new) if self._kept is None else self._kept
+        n, start = len(kept[0]) + len(phi), len(kept[0])
+        if n > len(self._buffer):
+            self._buffer = np.empty((n, phi.shape[1]))
+        rows = self._buffer[:n]
+        rows[:start], rows[start:] = kept[0], phi
+        others = [np.concatenate(both) for both in zip(kept[1:], new[1:], strict=True)]
+        self._kept = tuple(array[-self._lagtime :].copy() for array in (rows, *others))
+        count = max(n - self._lagtime, 0)
+        number = others[0]
+        within = number[:count] == number[self._lagtime : self._lagtime + count]
+        return rows, within, *(other[:count] for other in others[1:])

@@ -302,7 +302,7 @@ class DiffusionMap(EigenfunctionMap):
         every = -(-len(sample.x) // MOST_FOR_SHAPES)
         x = sample.x[::every]
         weights = np.ones(len(x)) if sample.weights is None else sample.weights[::every]
-        modes, squares = self._eigenfunctions(x), np.sum(self.gradient(x) ** 2, axis=2)
+        modes, squares = super()._eigenfunctions(x), np.sum(self.gradient(x) ** 2, axis=2)
         if not row.pointwise:
             between, change = self.std_errors_ / self.eigenvalues_, search.sensitivity()[: self.n_components_]
             known = Uncertainty.of(between, change, modes, squares, weights, len(sample.x) / len(x))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.bases import Basis, Contraction
+from kmc.bases import Basis
 from kmc.bases.general import slices
 from kmc.checks import is_number
 from kmc.estimator import Estimator
@@ -34,8 +34,8 @@ class EigenfunctionMap(Estimator):
         """Gradients of the eigenfunctions at the rows of X (n, d), shape (n, k, d)."""
         x = self._check_points(X)
         out = np.empty((len(x), self.coefficients_.shape[1], x.shape[1]))
-        for k, column in enumerate(self.coefficients_.T):
-            out[:, k] = Contraction(self.basis_, column).gradient(x)
+        for rows in slices(len(x), self.basis_.size + self.coefficients_.shape[1] * x.shape[1]):
+            out[rows] = self.basis_.contract_gradients_each(x[rows], self.coefficients_)
         return out
 
     def diffusion_distance(self, X: Any, Y: Any, t: float) -> np.ndarray:

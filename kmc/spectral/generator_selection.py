@@ -32,6 +32,9 @@ N_FOLDS = 4
 MOST_FOR_PARTICIPATION = 10_000
 """Samples at which modes are evaluated, to count the points on which they live."""
 
+MANY = 256
+"""Functions from which on the forms of folds are not combined: modes without a fold start from those of all samples."""
+
 APART = 1.5
 """Factor between two bandwidths whose eigenvalues are compared."""
 
@@ -86,14 +89,17 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> FoldSums:
     parts = accumulate_folds(basis, x, ("mass", "dirichlet"), labels, weights=source.weights)
     if not any(part.weight > 0 for part in parts):
         raise ValueError("weights: expected some that are not zero")
+    mean = reduce(add, [part.get("mean") for part in parts])[: space.basis.size] / sum(part.weight for part in parts)
+    matrix = space.matrix if space.score is None and space.matrix.shape[1] >= MANY else None
+    if matrix is None:
+        parts = [space.combined(part) for part in parts]
     whole: Forms = reduce(add, parts)
-
-    def pencil(forms: Forms, about: Forms | None = None) -> Pencil:
-        return space.pencil(forms, about).scaled(unit)
-
     judges = [part for part in parts[:N_FOLDS] if 0 < part.weight < whole.weight]
-    pairs = [(pencil(rest), pencil(part, rest)) for rest, part in held_out(judges, whole)]
-    return FoldSums(pencil(whole), pairs, whole.get("mean")[: space.basis.size] / whole.weight)
+    pairs = [
+        (Pencil.of(rest, matrix=matrix).scaled(unit), Pencil.of(part, rest, matrix).scaled(unit))
+        for rest, part in held_out(judges, whole)
+    ]
+    return FoldSums(Pencil.of(whole if matrix is None else space.combined(whole)).scaled(unit), pairs, mean)
 
 
 def _folds(space: TrialSpace, source: Source, unit: float) -> tuple[Any, Any]:
@@ -204,8 +210,8 @@ class GeneratorSearch:
         With a score, also return the candidate whose modes are those of the generator in the same subspace.
         """
         sums = fold_sums(space, source, self._unit)
-        values = (space.basis.values(self._points) - sums.mean) @ space.matrix
-        evidence = Evidence(sums.whole, sums.parts, values, self._weights)
+        values = space.basis.values(self._points) - sums.mean
+        evidence = Evidence(sums.whole, sums.parts, values, space.matrix, self._weights)
 
         def candidate(epsilon: float, pointwise: bool) -> Candidate:
             judged = judge(evidence, epsilon, self._count, pointwise)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.spectral.trial import GeneratorModes, Pencil, energies, refined, residuals, ritz, subspace
+from kmc.spectral.trial import GeneratorModes, Neighborhood, Pencil, energies, refined, residuals, ritz, subspace
 
 SPACE = 8
 LEAST_SPACE = 128
@@ -88,12 +88,13 @@ class Evidence(NamedTuple):
 
     whole: Pencil  # of all samples
     folds: list[tuple[Pencil, Pencil]]  # of all samples but a fold, and of that fold
-    values: np.ndarray  # (m, r), centered, at samples
+    values: np.ndarray  # (m, p), of the basis, centered, at samples
+    matrix: np.ndarray  # (p, r), of the functions in the basis
     weights: np.ndarray  # (m,)
 
     def participation(self, modes: GeneratorModes) -> np.ndarray:
         """On how many of the samples each mode lives."""
-        squares = self.weights[:, None] * (self.values @ modes.vectors) ** 2
+        squares = self.weights[:, None] * (self.values @ (self.matrix @ modes.vectors)) ** 2
         return np.sum(squares, axis=0) ** 2 / np.maximum(np.sum(squares**2, axis=0), 1e-300)
 
 
@@ -110,7 +111,11 @@ def judge(evidence: Evidence, regularization: float, count: int, pointwise: bool
     """
     whole, folds = evidence.whole, evidence.folds
     fit = partial(_fit, regularization=regularization, count=count, pointwise=pointwise)
-    modes, left_out = fit(whole), [fit(rest) for rest, _ in folds]
+    if folds and folds[0][0].matrix is not None:
+        near = Neighborhood(whole, regularization, count)
+        modes, left_out = ritz(whole, near.whole), [ritz(rest, near.subspace(rest)) for rest, _ in folds]
+    else:
+        modes, left_out = fit(whole), [fit(rest) for rest, _ in folds]
     k = min(len(found.eigenvalues) for found in [modes, *left_out]) if len(folds) > 1 else 0
     if k == 0 or not all(np.all(found.eigenvalues[:k] > 0) for found in [modes, *left_out]):
         none = np.empty(0)

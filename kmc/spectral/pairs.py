@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmc.bases import Basis
 from kmc.estimator import as_points, check_weights
+from kmc.forms import Lagged
+from kmc.forms.lagged import lagged_sums
+from kmc.forms.stream import length, trajectories
+from kmc.source import SEGMENTS, Source, take
 from kmc.spectral.transition_modes import TransitionModes
 
 BLOCK = 2048
@@ -48,6 +53,41 @@ def paired(first: Any, second: Any, weights: Any = None) -> PairedTrajectories:
         own = np.where(np.arange(start, start + block) < len(first), w[rows], 0.0)
         all_weights.append(np.concatenate([own, np.zeros(block)]))
     return PairedTrajectories(trajectories, all_weights, block)
+
+
+class SomePairs(NamedTuple):
+    """Pairs of states a lagtime apart, in the order of time."""
+
+    first: np.ndarray  # (m, d)
+    second: np.ndarray  # (m, d)
+    weights: np.ndarray | None  # (m,)
+    labels: np.ndarray  # (m,), the part of all data in time that each pair is in, ascending
+
+    def moments(self, basis: Basis) -> list[Lagged]:
+        """Return the moments of the functions in each part."""
+        ends = np.searchsorted(self.labels, np.arange(SEGMENTS + 1))
+        return [self._sums(basis, slice(start, stop)) for start, stop in pairwise(ends)]
+
+    def _sums(self, basis: Basis, rows: slice) -> Lagged:
+        weights = None if self.weights is None else self.weights[rows]
+        return lagged_sums(basis.values(self.first[rows]), basis.values(self.second[rows]), weights)
+
+
+def thinned(source: Source, lagtime: int, most: int) -> SomePairs | None:
+    """Return ``most`` pairs, evenly spaced over all trajectories; None if there are no more than that.
+
+    They tell more of slow modes than as many pairs in a row, which are alike.
+    """
+    lengths = np.array([length(part) for part in trajectories(source.x, 2)])
+    pairs = np.cumsum(np.maximum(lengths - lagtime, 0))
+    if pairs[-1] <= most:
+        return None
+    numbers = np.arange(most) * pairs[-1] // most
+    of = np.searchsorted(pairs, numbers, side="right")
+    rows = numbers + (np.cumsum(lengths) - lengths)[of] - (pairs - np.maximum(lengths - lagtime, 0))[of]
+    weights = None if source.weights is None else take(source.weights, rows, 1, "weights")
+    labels = rows * SEGMENTS // lengths.sum()
+    return SomePairs(take(source.x, rows), take(source.x, rows + lagtime), weights, labels)
 
 
 def refuse_two(X: Any) -> None:

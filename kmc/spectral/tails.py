@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from kmc.errors import warn
-from kmc.kernels import median_distance
+from kmc.kernels import median_distance, squared_distances
+from kmc.source import BLOCK
 
 MOST_KURTOSIS = 4.8
 """Of a mode. A normal distribution's has 3, a hyperbolic one's 5 to 25 at 500 samples and 8 to 55 at 2,000."""
@@ -150,14 +150,20 @@ class Reach(NamedTuple):
     def of(cls, centers: np.ndarray, x: np.ndarray) -> Self:
         """Find the distance by samples (n, d) of the fit; it is at least their median distance."""
         some = x[:: -(-len(x) // MOST)]
-        largest = float(cKDTree(centers).query(some)[0].max())
+        largest = float(_nearest(centers, some).max())
         return cls(centers, max(FACTOR * largest, median_distance(some)))
 
     def check(self, x: np.ndarray) -> None:
         """Warn of points (n, d) at which the functions are extrapolated by far."""
-        beyond = np.count_nonzero(np.isinf(cKDTree(self.centers).query(x, distance_upper_bound=self.most)[0]))
+        beyond = np.count_nonzero(_nearest(self.centers, x) > self.most)
         if beyond:
             warn(
                 f"{beyond} of {len(x)} points in X are farther than {self.most:.3g} from all landmarks, and no sample "
                 "of the fit is: the functions are not known there, and tend to constants"
             )
+
+
+def _nearest(centers: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Distance to the nearest of the centers from each row of x, (n,)."""
+    blocks = [squared_distances(x[start : start + BLOCK], centers).min(axis=1) for start in range(0, len(x), BLOCK)]
+    return np.sqrt(np.concatenate(blocks))

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from kmc.arrays import to_numpy
-from kmc.bases import Basis
+from kmc.bases import Whitened
 from kmc.checks import Seed, as_generator, check_count
 from kmc.errors import warn
 from kmc.estimator import as_points
-from kmc.forms import Lagged, accumulate_folds, accumulate_folds_each
+from kmc.forms import Lagged, accumulate_folds_each
 from kmc.kernels import Kernel
 from kmc.selection import Numbers, held_out
 from kmc.source import SEGMENTS, Source, check_lagtime, folds, is_stream, look, open_source
 from kmc.spectral.coarse import Segments, jackknife
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
-from kmc.spectral.pairs import DRIFT, MODES_OF_DENSITY, StationaryDensity, drift, paired, refuse_two
+from kmc.spectral.pairs import DRIFT, MODES_OF_DENSITY, SomePairs, StationaryDensity, drift, paired, refuse_two, thinned
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
 from kmc.spectral.tails import Reach
 from kmc.spectral.transition_functions import TransitionFunctions
@@ -32,6 +32,9 @@ from kmc.spectral.transition_modes import (
     vamp2,
     warn_of_nan,
 )
+
+MOST_PAIRS = 30_000
+"""Largest number of pairs by which bandwidths are compared; the chosen one is fitted to all pairs."""
 
 
 class TransitionOperator(TransitionFunctions):
@@ -85,20 +88,25 @@ class TransitionOperator(TransitionFunctions):
     cv_results_ : dict of ndarray
         The candidates (bandwidth, regularization) and their held-out VAMP-2 ``score``; empty if there was nothing to
         choose. Of those whose first mode has a score within a standard error of the best one's, the one with the
-        largest score is chosen.
+        largest score is chosen. Scores of the chosen bandwidth are by all pairs.
     n_features_in_ : int
 
     Notes
     -----
-    Time O(n p²) for each bandwidth and p landmarks; memory O(block p + p²), for any n. All candidates are compared
-    in one pass over the data, with sixteen parts in time as four folds (if the number of rows is not known, with blocks
-    of 2048 rows in turn). For an iterator the landmarks and the median distance come from the first 20,000 rows,
-    otherwise from random ones. See [1]_ for the variational principle, [2]_ for the score.
+    Time O(n p²) for p landmarks; memory O(block p + p²), and a byte for each row. Candidates are compared by sixteen
+    parts in time as four folds (if the number of rows is not known, by blocks of 2048 rows in turn). If there are more
+    than 30,000 pairs, bandwidths are compared on so many, evenly spaced over all trajectories; then all pairs are read
+    once, to choose the regularization for that bandwidth and to fit the modes. An iterator, which can be read only
+    once, is read for all bandwidths together. For an iterator the landmarks and the median distance come from the first
+    20,000 rows, otherwise from random ones. See [1]_ for the variational principle, [2]_ for the score.
 
     If the modes of a reversible fit change, on average, by five standard errors from the starts to the ends of eight
     trajectories or more, these did not start in equilibrium, and counting pairs in both directions would be wrong. The
     pairs are then weighted by the stationary density from the operator without detailed balance ([3]_); see
     :meth:`stationary_weights`.
+
+    Time scales are, up to noise, lower bounds: the slow functions may not be in the span of ``n_basis`` sections, above
+    all in many dimensions, and the standard errors say nothing of that. Compare a larger ``n_basis``.
 
     Modes that the trajectories never visit cannot be detected: if no trajectory leaves its basin, the slowest mode is
     that of the basins between trajectories, with an eigenvalue of one, and if all are in the same basin nothing
@@ -188,13 +196,7 @@ class TransitionOperator(TransitionFunctions):
         seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
         centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
         bases = [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
-        x, labels = folds(source, SEGMENTS)
-        sums = accumulate_folds_each(bases, x, ("lagged",), labels, weights=source.weights, lagtime=lagtime)
-        parts = [
-            TransitionCandidate(b, basis, [part.get("lagged") for part in of])
-            for b, basis, of in zip(bandwidths, bases, sums)
-        ]
-        selected = select(parts, epsilons, self.n_components, self.reversible)
+        selected = self._selected(bandwidths, bases, source, lagtime, epsilons)
         if self.reversible:
             selected = self._in_equilibrium(selected, source, lagtime, ends)
         self._keep(selected)
@@ -203,6 +205,22 @@ class TransitionOperator(TransitionFunctions):
         self.bandwidth_, self.regularization_ = selected.candidate.bandwidth, selected.regularization
         self.cv_results_ = selected.table
         return self
+
+    def _selected(
+        self, bandwidths: list[float], bases: list[Whitened], source: Source, lagtime: int, epsilons: list[float]
+    ) -> Selected:
+        """Choose the bandwidth by some of the pairs if there are many, and the regularization by all of them."""
+
+        def best(bandwidths: list[float], bases: list[Whitened], data: Source | SomePairs) -> Selected:
+            parts = map(TransitionCandidate, bandwidths, bases, moments(bases, data, lagtime))
+            return select(list(parts), epsilons, self.n_components, bool(self.reversible))
+
+        some = None if len(bases) == 1 or source.once or source.rows is None else thinned(source, lagtime, MOST_PAIRS)
+        if some is None:
+            return best(bandwidths, bases, source)
+        first = best(bandwidths, bases, some)
+        selected = best([first.candidate.bandwidth], [first.candidate.basis], source)
+        return selected._replace(table=_updated(first.table, selected))
 
     def _in_equilibrium(self, selected: Selected, source: Source, lagtime: int, ends: Any) -> Selected:
         """Return the selection, with reweighted samples if the trajectories start off equilibrium.
@@ -234,9 +252,8 @@ class TransitionOperator(TransitionFunctions):
             f"starts to their ends): samples are reweighted (Koopman reweighting, effective share {share:.2f}); for "
             "score and ck_test pass weights=stationary_weights(X), or use reversible=False"
         )
-        labels = folds(source, SEGMENTS)[1]
-        sums = accumulate_folds(basis, trajectories, ("lagged",), labels, weights=weights, lagtime=lagtime)
-        candidate = selected.candidate._replace(segments=[part.get("lagged") for part in sums])
+        (segments,) = moments([basis], source._replace(x=trajectories, weights=weights), lagtime)
+        candidate = selected.candidate._replace(segments=segments)
         self._density = density
         modes = modes_of(candidate.total(), selected.regularization, self.n_components, True)
         return selected._replace(candidate=candidate, modes=modes)
@@ -304,13 +321,13 @@ class TransitionCandidate(NamedTuple):
     """A bandwidth, its basis, and the moments of the pairs."""
 
     bandwidth: float
-    basis: Basis
+    basis: Whitened
     segments: list[Lagged]  # of parts of the data in time
 
     @property
     def folds(self) -> list[Lagged]:
         """The moments of each fold; the segments go to the folds in turn."""
-        return [sum(part[1:], part[0]) for k in range(N_FOLDS) if (part := self.segments[k::N_FOLDS])]
+        return _in_turn(self.segments)
 
     def total(self) -> Lagged:
         """Return the moments of all pairs."""
@@ -324,6 +341,45 @@ class Selected(NamedTuple):
     regularization: float
     modes: TransitionModes
     table: dict[str, np.ndarray]  # empty if there was nothing to choose
+
+
+def moments(bases: Sequence[Whitened], data: Source | SomePairs, lagtime: int) -> list[list[Lagged]]:
+    """Return the moments of each basis, by a single pass: of parts of the data in time, or of folds of some pairs."""
+    summed = [basis.basis if _is_late(basis) else basis for basis in bases]
+    if isinstance(data, SomePairs):
+        found = [_in_turn(data.moments(basis)) for basis in summed]
+    else:
+        x, labels = folds(data, SEGMENTS)
+        sums = accumulate_folds_each(summed, x, ("lagged",), labels, weights=data.weights, lagtime=lagtime, block=4096)
+        found = [[part.get("lagged") for part in parts] for parts in sums]
+    return [
+        [part.within(basis.matrix) for part in parts] if _is_late(basis) else parts
+        for basis, parts in zip(bases, found)
+    ]
+
+
+def _in_turn(segments: list[Lagged]) -> list[Lagged]:
+    """Return the moments of each fold, to which segments belong in turn."""
+    return [sum(part[1:], part[0]) for k in range(N_FOLDS) if (part := segments[k::N_FOLDS])]
+
+
+def _is_late(basis: Whitened) -> bool:
+    """Whether to whiten moments instead of samples.
+
+    That is less work if the functions are nearly as many as the sections. The kernel matrix is well-conditioned then:
+    no eigenvalue of the operator changes by more than 1e-7.
+    """
+    p, r = basis.matrix.shape
+    return 3 * p**2 < 2 * p * r + 3 * r**2
+
+
+def _updated(table: dict[str, np.ndarray], selected: Selected) -> dict[str, np.ndarray]:
+    """Return the table of the comparison, with the scores of the chosen bandwidth by all pairs if there are any."""
+    if not selected.table:
+        return table
+    score = table["score"].copy()
+    score[table["bandwidth"] == selected.candidate.bandwidth] = selected.table["score"]
+    return table | {"score": score}
 
 
 def select(

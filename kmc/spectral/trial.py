@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
@@ -22,6 +22,9 @@ from kmc.forms.stream import checked
 from kmc.linalg import generalized_eigh
 
 Field = Callable[[np.ndarray], np.ndarray]
+
+FURTHER_START = 20
+"""Functions beyond the modes from which those of a part of the samples are found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +82,25 @@ class TrialSpace(Basis):
 
         return both
 
-    def pencil(self, forms: Forms, about: Forms | None = None) -> Pencil:
-        """Return the forms of the combinations, as means.
-
-        Second moments are about the means of the samples of ``about``, if given.
-        """
-        w, p, mass = self.matrix, self.basis.size, forms.centered_mass()
-        if about is not None:
-            apart = forms.get("mean") / forms.weight - about.get("mean") / about.weight
-            mass = mass + np.outer(apart, apart)
-        cross = square = None
-        if self.score is not None:
-            cross, square = w.T @ mass[:p, p:] @ w, _symmetric(w.T @ mass[p:, p:] @ w)
-        dirichlet = _symmetric(w.T @ (forms.get("dirichlet") / forms.weight) @ w)
-        return Pencil(_symmetric(w.T @ mass[:p, :p] @ w), dirichlet, cross, square)
+    def combined(self, forms: Forms) -> Forms:
+        """Return the forms of the combinations φW; with a score, of L φW besides."""
+        mean, scatter = forms.get("mean"), forms.get("mass_scatter")
+        p, r = self.matrix.shape
+        parts = range(0, len(mean), p)
+        both = np.empty((len(parts) * r, len(parts) * r))
+        for i, row in enumerate(parts):
+            for j, column in enumerate(parts):
+                if j < i:
+                    block = both[j * r : (j + 1) * r, i * r : (i + 1) * r].T
+                else:
+                    block = self.matrix.T @ scatter[row : row + p, column : column + p] @ self.matrix
+                both[i * r : (i + 1) * r, j * r : (j + 1) * r] = block
+        return Forms(
+            weight=forms.weight,
+            mean=np.concatenate([mean[start : start + p] @ self.matrix for start in parts]),
+            mass_scatter=both,
+            dirichlet=self.matrix.T @ forms.get("dirichlet") @ self.matrix,
+        )
 
     def _across(self, x, weights):
         """Return the component of the Dirichlet form along normals."""
@@ -113,17 +121,41 @@ class Pencil:
     dirichlet: np.ndarray  # E <∇φ, ∇φ>
     cross: np.ndarray | None = None  # Cov(φ, L φ)
     square: np.ndarray | None = None  # Cov(L φ, L φ)
+    matrix: np.ndarray | None = None  # (p, r): then the forms are those of p functions, of which φ are combinations
+
+    @classmethod
+    def of(cls, forms: Forms, about: Forms | None = None, matrix: np.ndarray | None = None) -> Self:
+        """Make one of the sums of r functions φ, or of φ and L φ, as means.
+
+        Second moments are about the means of the samples of ``about``, if given.
+        """
+        mass, r = forms.centered_mass(), len(forms.get("dirichlet"))
+        if about is not None:
+            apart = forms.get("mean") / forms.weight - about.get("mean") / about.weight
+            mass = mass + np.outer(apart, apart)
+        cross = square = None
+        if len(mass) > r:
+            cross, square = mass[:r, r:], _symmetric(mass[r:, r:])
+        dirichlet = _symmetric(forms.get("dirichlet") / forms.weight)
+        return cls(_symmetric(mass[:r, :r]), dirichlet, cross, square, matrix)
 
     def within(self, a: np.ndarray) -> Pencil:
         """Return the forms of combinations of the functions, the columns of a (r, k)."""
-        forms = (None if form is None else a.T @ form @ a for form in vars(self).values())
+        a = self.coefficients(a)
+        forms = (
+            None if form is None else a.T @ form @ a for form in (self.mass, self.dirichlet, self.cross, self.square)
+        )
         return Pencil(*forms)  # type: ignore[arg-type]
+
+    def coefficients(self, a: np.ndarray) -> np.ndarray:
+        """Return the coefficients of combinations, the columns of a (r, k), in the functions of the forms."""
+        return a if self.matrix is None else self.matrix @ a
 
     def scaled(self, unit: float) -> Pencil:
         """Return the forms in another unit of length."""
         cross = None if self.cross is None else self.cross * unit**2
         square = None if self.square is None else self.square * unit**4
-        return Pencil(self.mass, self.dirichlet * unit**2, cross, square)
+        return Pencil(self.mass, self.dirichlet * unit**2, cross, square, self.matrix)
 
 
 def orthonormal(normals: Field, x: np.ndarray) -> np.ndarray:
@@ -154,12 +186,62 @@ class GeneratorModes(NamedTuple):
 def subspace(pencil: Pencil, regularization: float, count: int) -> np.ndarray:
     """(r, count), the smoothest functions first; fewer if there are fewer functions."""
     size = len(pencil.mass)
-    system = pencil.dirichlet + pencil.mass
-    system[np.diag_indices(size)] += max(regularization * np.trace(pencil.dirichlet) / size, 1e-14 * np.trace(system))
+    system = _system(pencil, regularization)[0]
     try:
         return generalized_eigh(pencil.mass, system, min(count, size))[1]
     except linalg.LinAlgError:  # no function varies over these samples
         return np.eye(size)[:, : min(count, size)]
+
+
+def _system(pencil: Pencil, regularization: float) -> tuple[np.ndarray, float]:
+    """M = L + P + shift I of equation 11, and the shift."""
+    system = pencil.dirichlet + pencil.mass
+    shift = max(regularization * np.trace(pencil.dirichlet) / len(system), 1e-14 * np.trace(system))
+    system[np.diag_indices(len(system))] += shift
+    return system, shift
+
+
+class Neighborhood:
+    """Modes of samples that are most of those of a pencil: a step of Davidson's method from the modes of all.
+
+    The span of the leading functions of all samples and of M⁻¹ R, with the residuals R = P v - μ M v of their best
+    combinations v on the part, has the modes of the part up to errors of second order.
+
+    Parameters
+    ----------
+    whole : Pencil
+    regularization : float
+    count : int
+        Number of modes.
+    """
+
+    def __init__(self, whole: Pencil, regularization: float, count: int):
+        system, self._shift = _system(whole, regularization)
+        self._leading = subspace(whole, regularization, count + FURTHER_START)
+        self._factor = linalg.cho_factor(system, check_finite=False)
+        self._count = count
+
+    @property
+    def whole(self) -> np.ndarray:
+        """The :func:`subspace` of the pencil, (r, count)."""
+        return self._leading[:, : self._count]
+
+    def subspace(self, part: Pencil) -> np.ndarray:
+        """Return what :func:`subspace` would for the part, (r, count)."""
+        values, best = self._best(part, self._leading)
+        vectors = self._leading @ best
+        raw = part.coefficients(vectors)
+        forces = part.mass @ raw - (part.mass @ raw + part.dirichlet @ raw) * values
+        forces = (forces if part.matrix is None else part.matrix.T @ forces) - self._shift * vectors * values
+        steps = linalg.cho_solve(self._factor, forces, check_finite=False)
+        space = np.hstack([self._leading, steps / np.maximum(np.linalg.norm(steps, axis=0), 1e-300)])
+        return space @ self._best(part, space)[1]
+
+    def _best(self, part: Pencil, space: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the largest μ of P v = μ M v within a space (r, k), and the vectors in it."""
+        form = part.within(space)
+        system = form.dirichlet + form.mass + self._shift * (space.T @ space)
+        return generalized_eigh(form.mass, system, self._count)
 
 
 def ritz(pencil: Pencil, space: np.ndarray) -> GeneratorModes:
@@ -176,7 +258,8 @@ def ritz(pencil: Pencil, space: np.ndarray) -> GeneratorModes:
 
 def energies(modes: GeneratorModes, held_out: Pencil) -> tuple[np.ndarray, np.ndarray]:
     """Each mode's variance and energy E |∇f|² over other samples; their ratio is its Rayleigh quotient."""
-    return _quadratic(held_out.mass, modes.vectors), _quadratic(held_out.dirichlet, modes.vectors)
+    vectors = held_out.coefficients(modes.vectors)
+    return _quadratic(held_out.mass, vectors), _quadratic(held_out.dirichlet, vectors)
 
 
 def refined(pencil: Pencil, space: np.ndarray, count: int) -> GeneratorModes:

@@ -25,6 +25,7 @@ class Plain(Basis):
 @pytest.mark.parametrize("basis", CASES, ids=lambda basis: type(basis).__name__)
 def test_defaults_are_what_is_fused(basis):
     plain, beta = Plain(basis), np.linspace(-1.0, 1.0, basis.size)
+    two = np.column_stack([beta, beta**2])
     pairs = [
         (plain.sum_dirichlet(X, WEIGHTS), basis.sum_dirichlet(X, WEIGHTS)),
         (plain.sum_linear(X, WEIGHTS, VECTORS), basis.sum_linear(X, WEIGHTS, VECTORS)),
@@ -32,6 +33,7 @@ def test_defaults_are_what_is_fused(basis):
         (plain.derivative(X, (0, 1)), basis.derivative(X, (0, 1))),
         (plain.contract_values(X, beta), basis.contract_values(X, beta)),
         (plain.contract_gradients(X, beta), basis.contract_gradients(X, beta)),
+        (plain.contract_gradients_each(X, two), basis.contract_gradients_each(X, two)),
         (plain.contract_laplacians(X, beta), basis.contract_laplacians(X, beta)),
         (np.trace(Contraction(basis, beta).hessian(X), axis1=1, axis2=2), basis.contract_laplacians(X, beta)),
     ]

@@ -119,6 +119,9 @@ def test_contractions_are_those_of_the_general_mode(basis, sample):
         (f.laplacian(x), basis.laplacians(x) @ beta),
     ):
         np.testing.assert_allclose(got, expected, atol=1e-13 * np.abs(expected).max())
+    each = basis.contract_gradients_each(x, np.column_stack([beta, 2.0 * beta]))
+    np.testing.assert_allclose(each[:, 0], f.gradient(x), atol=1e-13 * np.abs(each).max())
+    np.testing.assert_allclose(each[:, 1], 2.0 * f.gradient(x), atol=1e-13 * np.abs(each).max())
 
 
 def test_at_its_own_center_a_section_has_gradient_zero_and_laplacian_2dq1(centers):

@@ -29,10 +29,16 @@ def weights():
     return [rng.random(n) for n in LENGTHS]
 
 
+@pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("block", [1, 3, 17, 1000])
 @pytest.mark.parametrize("lagtime", [1, 4, 20])
-def test_moments_are_those_of_all_pairs(basis, trajectories, weights, lagtime, block):
-    got = accumulate(basis, trajectories, ("lagged",), weights=weights, lagtime=lagtime, block=block).get("lagged")
+def test_moments_are_those_of_all_pairs(basis, trajectories, weights, lagtime, block, weighted):
+    if not weighted:
+        weights = [np.ones(n) for n in LENGTHS]
+    got = accumulate(
+        basis, trajectories, ("lagged",), weights=weights if weighted else None, lagtime=lagtime, block=block
+    )
+    got = got.get("lagged")
     found = oracle.pairs([basis.values(x) for x in trajectories], weights, lagtime)
     first, second, w = (np.array(column) for column in zip(*found))
     assert got.weight == pytest.approx(sum(w))
@@ -66,6 +72,14 @@ def test_folds_have_the_pairs_that_begin_in_them(basis, trajectories, weights):
         assert_same(part, accumulate(basis, trajectories, ("lagged", "mass"), weights=mine, lagtime=3))
     assert_same(folds[0] + folds[1] + folds[2], whole)
     assert_same(whole - folds[0], folds[1] + folds[2])
+
+
+def test_a_fold_in_which_nothing_changes_has_no_variance(basis):
+    x = np.repeat([[0.3, -0.7], [0.9, 0.1]], 50, axis=0)
+    one, two = accumulate_folds(basis, x, ("lagged",), np.repeat([0, 1], 50), lagtime=2)
+    assert two.lagged.weight == 48 and one.lagged.weight == 50
+    assert np.abs(two.lagged.first_scatter).max() < 1e-28
+    assert np.abs(two.lagged.second_scatter).max() < 1e-28
 
 
 def test_a_fold_may_be_without_pairs(basis, trajectories):

@@ -392,3 +392,18 @@ def test_far_from_the_data():
     dm.transform(3 * NORMAL[:100])
     with pytest.warns(KmcWarning, match="1 of 2 points in X are farther than .* from all landmarks"):
         dm.transform([[0.0, 0.0], [50.0, 0.0]])
+
+
+@pytest.mark.parametrize("regularization", [1e-8, 1e-2])
+def test_modes_of_folds_from_those_of_all_samples(regularization, monkeypatch):
+    """With many functions the modes without a fold take one step from those of all; without it they are solved for."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((4000, 5)) + 2.0 * rng.integers(0, 2, (4000, 1)) * np.eye(5)[0]
+    options = {"n_components": 3, "bandwidth": 2.0, "n_basis": 300, "regularization": regularization}
+    model = DiffusionMap(**options, landmarks=x[:300]).fit(x)
+    assert model.rank_ >= 256
+    monkeypatch.setattr("kmc.spectral.generator_selection.MANY", 1000)
+    solved = DiffusionMap(**options, landmarks=x[:300]).fit(x)
+    np.testing.assert_allclose(model.eigenvalues_, solved.eigenvalues_, rtol=0.01)
+    np.testing.assert_allclose(model.std_errors_, solved.std_errors_, rtol=0.1)
+    np.testing.assert_allclose(model.cv_results_["criterion"], solved.cv_results_["criterion"], rtol=0.02)

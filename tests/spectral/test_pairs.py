@@ -3,7 +3,9 @@ import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
 from kmc.kernels import Gaussian
-from kmc.spectral import TransitionOperator
+from kmc.source import Source
+from kmc.spectral import TransitionOperator, transition
+from kmc.spectral.pairs import thinned
 from tests.spectral.test_transition import autoregression
 
 
@@ -36,3 +38,44 @@ def test_pairs_are_cross_validated_by_scikit_learn():
     search = GridSearchCV(model, grid, cv=KFold(3)).fit(x[:-1], x[1:])
     assert search.best_index_ == 1
     assert search.best_score_ == pytest.approx(1 + 0.9**2, abs=0.1)
+
+
+def test_some_pairs_are_spread_over_all_trajectories():
+    lengths = [500, 3, 0, 1000, 40]
+    rows = np.split(np.arange(1543.0)[:, None], np.cumsum(lengths)[:-1])
+    weights = [1.0 + path[:, 0] for path in rows]
+    some = thinned(Source(rows, weights, 1543, False), 10, 100)
+    np.testing.assert_array_equal(some.second, some.first + 10)
+    np.testing.assert_array_equal(some.weights, 1.0 + some.first[:, 0])
+    np.testing.assert_array_equal(some.labels, some.first[:, 0] // (1543 / 16))
+    of = np.searchsorted(np.cumsum(lengths), some.first[:, 0], side="right")
+    np.testing.assert_array_equal(of, np.searchsorted(np.cumsum(lengths), some.second[:, 0], side="right"))
+    np.testing.assert_allclose(np.bincount(of), np.array([490, 0, 0, 990, 30]) * 100 / 1510, atol=1.0)
+    assert thinned(Source(rows, weights, 1543, False), 10, 1510) is None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["array", "list", "memory map", "dask"])
+def test_bandwidths_are_compared_on_some_pairs_and_modes_fitted_to_all(kind, weighted, tmp_path, monkeypatch):
+    monkeypatch.setattr(transition, "MOST_PAIRS", 1000)
+    x, weights = autoregression(8000, 0.9, 0), np.random.default_rng(1).random(8000) if weighted else None
+    operator = TransitionOperator(n_components=2, n_basis=30, random_state=0)
+    data = x
+    if kind == "list":
+        data, weights = [x[:5000], x[5000:]], weights if weights is None else [weights[:5000], weights[5000:]]
+    elif kind == "memory map":
+        np.save(tmp_path / "x.npy", x)
+        data = np.load(tmp_path / "x.npy", mmap_mode="r")
+    elif kind == "dask":
+        data = pytest.importorskip("dask.array").from_array(x, chunks=(1500, 1))
+    operator.fit(data, weights=weights)
+    assert operator.eigenvalues_[0] == pytest.approx(0.9, abs=0.03)  # three standard errors
+    table = operator.cv_results_
+    assert len(table["score"]) == 45 and len(set(table["bandwidth"])) == 5
+    options = {"bandwidth": operator.bandwidth_, "landmarks": operator.landmarks_}
+    again = TransitionOperator(n_components=2, **options).fit(data, weights=weights)
+    np.testing.assert_allclose(again.eigenvalues_, operator.eigenvalues_, rtol=1e-7)
+    np.testing.assert_allclose(again.timescale_errors_, operator.timescale_errors_, rtol=1e-6)
+    assert again.regularization_ == operator.regularization_
+    own = table["bandwidth"] == operator.bandwidth_
+    np.testing.assert_allclose(table["score"][own], again.cv_results_["score"], rtol=1e-7)
