@@ -1,6 +1,6 @@
 """``kernelmc demo``: sample a real posterior without gradients, and compare with published results.
 
-The model is :mod:`kmc.model.lotka_volterra`: eight parameters, an ODE solver as the black box.
+The model is :mod:`kmc.model.lotka_volterra`: eight parameters, an ODE solver as the simulator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LABELS = {
 _CURVES = 300  # draws for which the equations are solved, for the picture
 
 
-def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: bool = True):
+def run(directory=".", max_evaluations: int = 2000, seed: int = 1900, progress: bool = True):
     """Sample the posterior, print its summary beside the published one, write the draws and a picture.
 
     Parameters
@@ -35,7 +35,7 @@ def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: 
     directory : path-like
         Where ``kmc-demo.nc`` and ``kmc-demo.png`` are written; it is created if necessary.
     max_evaluations : int
-        Budget of true evaluations for all four chains together, warm-up included.
+        Budget of simulations for all four chains together, warm-up included.
     seed : int
     progress : bool
         Show the progress display (on standard error).
@@ -43,7 +43,7 @@ def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: 
     Returns
     -------
     InferenceData or DataTree
-        With the eight parameters by name, on their natural scale.
+        With the eight parameters by name, and the populations and simulated counts at each draw.
 
     Raises
     ------
@@ -59,8 +59,7 @@ def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: 
     chains = 4
     rng = np.random.default_rng(seed)
     idata = kmc.sample(
-        lv.log_density,
-        dim=len(lv.PARAMETERS),
+        lv.model(),
         initial=lv.initial(rng, 4 * chains),
         chains=chains,
         draws=None,
@@ -68,9 +67,8 @@ def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: 
         seed=seed,
         progress=progress,
     )
-    _name_parameters(idata)
     print(_summary(idata).to_string(float_format=_digits))
-    print(f"\n{idata.attrs['n_evaluations']:,} evaluations of the log-density, warm-up included")
+    print(f"\n{idata.attrs['n_evaluations']:,} simulations, warm-up included")
     for warning in json.loads(idata.attrs.get("warnings", "[]")):
         print(f"warning: {warning}")
 
@@ -105,16 +103,6 @@ def plot(idata, rng: np.random.Generator):
     x = _draws(idata)
     _plot_populations(figure, x[rng.choice(len(x), size=min(_CURVES, len(x)), replace=False)])
     return figure
-
-
-def _name_parameters(idata) -> None:
-    """Replace the vector x of logarithms by the eight parameters."""
-    import xarray
-
-    group = idata["posterior"]
-    columns = {name: np.exp(group["x"].isel(x_dim_0=i, drop=True)) for i, name in enumerate(lv.PARAMETERS)}
-    named = xarray.Dataset(columns, attrs=group.attrs)
-    idata["posterior"] = named if isinstance(group, xarray.Dataset) else xarray.DataTree(named)
 
 
 def _draws(idata) -> np.ndarray:

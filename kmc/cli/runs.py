@@ -209,7 +209,7 @@ def add_demo(commands: Any) -> None:
         f"  {COMMAND} demo --directory results --seed 7",
     )
     parser.add_argument("--directory", default=".", metavar="D", help="where to write (default: here)")
-    parser.add_argument("--evaluations", type=positive, default=6000, metavar="N", help="budget (default: 6000)")
+    parser.add_argument("--evaluations", type=positive, default=2000, metavar="N", help="budget (default: 2000)")
     parser.add_argument("--seed", type=natural, default=1900, metavar="S", help="random seed (default: 1900)")
     add_quiet(parser)
 

@@ -16,9 +16,14 @@ Data: Hewitt (1921), *The Conservation of the Wild Life of Canada*; digitized by
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from scipy.integrate import solve_ivp
+
+from kmc.likelihoods import LogNormal as LogNormalErrors
+from kmc.model.model import Model
+from kmc.model.named_priors import LogNormal, TruncatedNormal
 
 YEARS = np.arange(1900, 1921)
 PELTS = np.column_stack(
@@ -59,6 +64,32 @@ _BOUND = 50.0  # on every |x_i| and on both log populations: beyond it nothing c
 _MAX_CALLS = 5000  # of the right-hand side; ten times what the posterior needs, about 25 ms
 
 
+SPECIES = ("hare", "lynx")
+"""The columns of :data:`PELTS`."""
+
+
+def model() -> Model:
+    """Return the model with its parts apart: the populations, the errors of the counts, and the priors.
+
+    Unconstrained parameters are the logarithms of :data:`PARAMETERS`, and the log-density is :func:`log_density`.
+    """
+    rates = [TruncatedNormal(mean, sd, 0.0, math.inf) for mean, sd in zip(_RATE_MEAN, _RATE_SD, strict=True)]
+    others = [LogNormal(mean, _LOG_SD) for mean in _LOG_MEAN]
+    return Model(
+        simulator=populations,
+        likelihood={name: LogNormalErrors(PELTS[:, i], sd=f"sigma_{name}") for i, name in enumerate(SPECIES)},
+        parameters=dict(zip(PARAMETERS, [*rates, *others], strict=True)),
+        dims={name: ["year"] for name in SPECIES},
+        coords={"year": YEARS},
+    )
+
+
+def populations(parameters: Mapping[str, float]) -> dict[str, np.ndarray]:
+    """Return both populations in all years, by species; NaN where the equations cannot be solved in reasonable work."""
+    x = np.log([parameters[name] for name in PARAMETERS[:6]])
+    return dict(zip(SPECIES, predict(x).T, strict=True))
+
+
 def log_density(x) -> float:
     r"""Return the log of prior times likelihood, as a density of the log-parameters.
 
@@ -95,8 +126,8 @@ def predict(x, years=YEARS) -> np.ndarray:
 
     Parameters
     ----------
-    x : array_like, shape (8,)
-        Logarithms of :data:`PARAMETERS`.
+    x : array_like, shape (8,) or (6,)
+        Logarithms of :data:`PARAMETERS`; those of the errors are not needed.
     years : array_like, shape (t,)
         Increasing and not before 1900; fractions of a year are allowed.
 

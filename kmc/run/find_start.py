@@ -101,8 +101,8 @@ def find_start(
     method. The start points are spread around the maxima that they reach, by steps that cost half a nat in each
     coordinate. Where the function fails, the density is taken to be zero.
 
-    Of a model with a simulator whose outputs are known, climbs take steps to the maximum of the posterior with linearized
-    outputs, as a least-squares fit does, and start points are draws of the normal approximation there.
+    Of a model with a simulator whose outputs are known, climbs take steps to the maximum of the posterior with
+    linearized outputs, as a least-squares fit does, and start points are draws of the normal approximation there.
 
     Maxima of a density are not draws from it: this helps with models that are hard to start, and warm-up does the
     rest. Start points that all lie in one mode give no information about other modes.

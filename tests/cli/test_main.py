@@ -21,7 +21,7 @@ def test_demo_runs_from_end_to_end(tmp_path, capsys):
     out = capsys.readouterr().out
     for name, (mean, _) in lv.PUBLISHED.items():
         assert re.search(rf"^{name} .* {mean:.2g} \(", out, re.MULTILINE)
-    evaluations = int(re.search(r"^([\d,]+) evaluations", out, re.MULTILINE)[1].replace(",", ""))
+    evaluations = int(re.search(r"^([\d,]+) simulations", out, re.MULTILINE)[1].replace(",", ""))
     assert 0 < evaluations <= 400
 
     draws, picture = directory / "kmc-demo.nc", directory / "kmc-demo.png"
@@ -44,7 +44,7 @@ def test_demo_hands_its_options_on(monkeypatch):
     assert cli.main(["demo"]) == 0
     assert cli.main(["demo", "--directory", "d", "--evaluations", "70", "--seed", "0", "--quiet"]) == 0
     assert calls == [
-        (".", {"max_evaluations": 6000, "seed": 1900, "progress": True}),
+        (".", {"max_evaluations": 2000, "seed": 1900, "progress": True}),
         ("d", {"max_evaluations": 70, "seed": 0, "progress": False}),
     ]
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from kmc.model import lotka_volterra as lv
+from kmc.model.evaluate import evaluate_point
 from tests.oracles import lotka_volterra as oracle
 
 PUBLISHED = np.log([lv.PUBLISHED[name][0] for name in lv.PARAMETERS])
@@ -103,3 +104,10 @@ def test_starts_are_finite_over_dispersed_and_reproducible():
     assert all(math.isfinite(lv.log_density(x)) for x in starts)
     relative = [sd / mean for mean, sd in lv.PUBLISHED.values()]
     assert np.all(starts.std(axis=0) > 1.3 * np.array(relative))
+
+
+def test_the_model_with_its_parts_apart_is_the_log_density():
+    model = lv.model()
+    assert tuple(model.dims) == lv.PARAMETERS
+    for x in posterior_like(np.random.default_rng(6), 5):
+        assert evaluate_point(model, x).log_density == pytest.approx(lv.log_density(x), abs=1e-8)
