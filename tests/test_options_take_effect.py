@@ -213,6 +213,7 @@ ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
             basis="fourier",
             score_function=lambda x: -x,
             normals=lambda x: np.tile([1.0, 0.0], (len(x), 1)),
+            method="penalized",
             tolerance=1e-3,
         ),
     ),
