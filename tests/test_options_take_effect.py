@@ -314,6 +314,11 @@ OTHERS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
         {"data": CHAINS, "n_basis": 20},
         {"var_names": ["x[1]"], "n_basis": 10, "random_state": 1},
     ),
+    kmc.diagnostics.langevin_modes: (
+        lambda found: [found["eigenvalue"].values],
+        {"data": CHAINS, "n_modes": 1, "n_basis": 20},
+        {"n_modes": 2, "var_names": ["x[1]"], "n_basis": 10, "random_state": 1},
+    ),
     kmc.diagnostics.control_functional: (
         lambda found: [np.array([found.estimate])],
         {"data": CHAINS, "f": lambda x: x[:, 0] ** 2, "score": lambda x: -x, "n_basis": 20, "random_state": 0},
