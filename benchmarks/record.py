@@ -33,8 +33,9 @@ PAGES = {
     "startup": Page("How long until the first draw?", ("startup.py",)),
     "overhead": Page("What do executors, stores and the progress display add to an evaluation?", ("run.py",)),
     "hermite": Page(
-        "Figure 1 of kernelized diffusion maps: Hermite polynomials from 30, 300 and 3,000 points",
+        "Figure 1 of kernelized diffusion maps: Hermite polynomials, and the rate of theorem 9",
         ("spectral_hermite.py",),
+        ("hermite.csv",),
         pictures=("spectral_hermite.png",),
     ),
     "accuracy": Page(

@@ -100,6 +100,7 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
             "trajectory_length": Change(1.0, given=LONG),
             "first_refit": Change(20, REFITTED, LONG),
             "max_states": Change(20, given=LONG),
+            "schedule": Change(0.5, {"adaptation": "vanishing"}, LONG),
             "values": Change(True, given=LONG),
             "warmup_sampler": kmc.RandomWalkMetropolis(),
         },
@@ -213,6 +214,7 @@ ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
             basis="fourier",
             score_function=lambda x: -x,
             normals=lambda x: np.tile([1.0, 0.0], (len(x), 1)),
+            method="penalized",
             tolerance=1e-3,
         ),
     ),
@@ -313,6 +315,11 @@ OTHERS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
         {"data": CHAINS, "n_basis": 20},
         {"var_names": ["x[1]"], "n_basis": 10, "random_state": 1},
     ),
+    kmc.diagnostics.langevin_modes: (
+        lambda found: [found["eigenvalue"].values],
+        {"data": CHAINS, "n_modes": 1, "n_basis": 20},
+        {"n_modes": 2, "var_names": ["x[1]"], "n_basis": 10, "random_state": 1},
+    ),
     kmc.diagnostics.control_functional: (
         lambda found: [np.array([found.estimate])],
         {"data": CHAINS, "f": lambda x: x[:, 0] ** 2, "score": lambda x: -x, "n_basis": 20, "random_state": 0},
@@ -368,6 +375,10 @@ def test_the_option_changes_what_is_made(cls, name):
 
 REFUSED = {
     "first_refit=40 has no effect with adaptation='freeze'": lambda: kmc.ScoreHMC(ESTIMATOR, first_refit=40),
+    "schedule=0.5 has no effect with adaptation='freeze'": lambda: kmc.ScoreHMC(ESTIMATOR, schedule=0.5),
+    "first_refit=40 has no effect with a schedule": lambda: kmc.ScoreHMC(
+        ESTIMATOR, "vanishing", first_refit=40, schedule=0.5
+    ),
     "target_acceptance=0.5 has no effect with a given scale": lambda: kmc.RandomWalkMetropolis(2.0, 0.5),
     "trust=True and resume=False": lambda: kmc.sample(TARGET, dim=2, trust=True),
     "vectorized=True and f=None": lambda: kmc.expectations(None, vectorized=True),

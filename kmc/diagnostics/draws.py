@@ -69,6 +69,16 @@ def read_points(data: Any, var_names: Any = None) -> np.ndarray:
     return read_draws(data, var_names).values
 
 
+LEAST_BLOCKS = 8
+"""Parts of draws by which standard errors are found, at least."""
+
+
+def blocks(values: np.ndarray) -> list[np.ndarray]:
+    """Chains (chains, draws, k) as blocks (n, k): each chain is one, or several parts of each if there are few."""
+    parts = min(-(-LEAST_BLOCKS // len(values)), values.shape[1])
+    return [part for chain in values for part in np.array_split(chain, parts)]
+
+
 def scores_at(score: Any, points: np.ndarray) -> np.ndarray:
     """∇ log p at the rows of points (n, d), shape (n, d).
 
@@ -111,8 +121,8 @@ def _variables(data: Any) -> Mapping[str, Variable]:
             f"data={data!r} is a path: open it first, a store by kmc.load, a netCDF file by arviz.from_netcdf"
         )
     if hasattr(data, "groups"):  # InferenceData and DataTree
-        if not any(group.rpartition("/")[2] == "posterior" for group in _groups(data)):
-            raise ValueError(f"data has no group 'posterior': expected it among {', '.join(_groups(data))}")
+        if "posterior" not in groups_of(data):
+            raise ValueError(f"data has no group 'posterior': expected it among {', '.join(groups_of(data))}")
         data = data["posterior"]
     if hasattr(data, "data_vars"):
         return {str(name): labeled(variable) for name, variable in data.data_vars.items()}
@@ -124,8 +134,9 @@ def _variables(data: Any) -> Mapping[str, Variable]:
     return {name: unlabeled(values) for name, values in data.items()}
 
 
-def _groups(data):
-    return list(data.groups() if callable(data.groups) else data.groups)
+def groups_of(data: Any) -> list[str]:
+    """Return the names of the groups of an InferenceData or DataTree."""
+    return [name.strip("/") for name in (data.groups() if callable(data.groups) else data.groups)]
 
 
 def _checked(name, values):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,14 +13,18 @@ from scipy import linalg, special, stats
 
 from kmc.checks import Seed, as_generator, check_count
 from kmc.convergence import ess_and_rhat
-from kmc.diagnostics.draws import Draws, read_draws
+from kmc.diagnostics.draws import Draws, blocks, groups_of, read_draws
 from kmc.errors import KmcWarning
-from kmc.forms.lagged import lagged_sums
+from kmc.forms.lagged import Lagged, lagged_sums
+from kmc.spectral.coarse import jackknife
 from kmc.spectral.transition import TransitionOperator
 from kmc.spectral.transition_modes import timescales
 
 if TYPE_CHECKING:
     import xarray
+
+SLOW_MODES = "slow_modes"
+"""The group of a result that has them."""
 
 LAG_RATIO = 8
 """Ratio between lagtimes that are tried."""
@@ -51,6 +57,7 @@ class SlowMode(NamedTuple):
     lagtime: int
     values: np.ndarray  # (chains, draws)
     eigenvalue: float
+    std_error: float  # of the eigenvalue
     ess: float
     rhat: float
 
@@ -70,6 +77,7 @@ def slow_modes(
     var_names: Sequence[str] | None = None,
     n_basis: int = 150,
     random_state: Seed = 0,
+    add_group: bool = False,
 ) -> xarray.Dataset:
     """Find the slowest modes of chains, with the effective sample size and the R-hat of each.
 
@@ -94,6 +102,9 @@ def slow_modes(
         Landmarks of the transition operator.
     random_state : int, Generator or None
         For the choice of landmarks.
+    add_group : bool
+        Whether the modes also become the group ``slow_modes`` of ``data``, an InferenceData or DataTree. The group is
+        saved with the draws, and :func:`kmc.plot_slow_modes` and :func:`kmc.report` use it.
 
     Returns
     -------
@@ -104,7 +115,8 @@ def slow_modes(
         - ``ess`` and ``rhat`` (mode): ArviZ's bulk effective sample size and rank-normalized split R-hat of the mode,
           over the half of the draws that it was *not* fitted to;
         - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``; for a mode fitted to pairs
-          from anywhere, at the longest lagtime tried;
+          from anywhere, at the longest lagtime tried; ``std_error`` (mode): its standard error, by jackknife over
+          chains, or parts of them if there are fewer than eight;
         - ``timescale`` (mode): -lagtime / log eigenvalue, in draws, a lower bound of the slowest one; 0 if the
           autocorrelation is within two standard errors of 0, as for independent draws; infinite if it is one;
         - ``verdict`` (mode): "mixed"; "few effective draws", under 100 for each chain; or "not mixed", an R-hat above
@@ -153,6 +165,8 @@ def slow_modes(
     options = Options(n_modes, lagtime, n_basis)
     check_count(options, "n_modes", 1)
     check_count(options, "n_basis", 2)
+    if add_group and not hasattr(data, "groups"):
+        raise TypeError(f"add_group={add_group!r}: data is a {type(data).__name__}, which has no groups")
     draws = read_draws(data, var_names)
     chains, n, _ = draws.values.shape
     least = 8 if chains > 1 else 16  # R-hat needs four draws of each half, and splits the halves of a single chain
@@ -163,42 +177,39 @@ def slow_modes(
     found = [c for lag in lags for c in _candidates(coords.white, lag, options, random_state)]
     if options.lagtime == "auto" and chains > 1:
         found += _candidates(coords.white, lags[-1], options, random_state, anywhere=True)
-    return _dataset(_distinct(found, n_modes), draws, coords)
+    modes = _dataset(_distinct(found, n_modes), draws, coords)
+    if add_group:
+        _add(data, modes)
+    return modes
 
 
-def spectral_gap(
-    data: Any, lagtime: int = 1, *, var_names: Sequence[str] | None = None, n_basis: int = 150, random_state: Seed = 0
-) -> float:
-    """Estimate the spectral gap of chains, 1 - λ₁ for one draw.
+def kept_modes(data: Any, names: Sequence[str] | None = None) -> xarray.Dataset | None:
+    """Return the group ``slow_modes`` of a result, or None if it has none.
 
-    The slowest mode is fitted to one half of the draws, and λ₁ is its autocorrelation in the other half.
-
-    Parameters
-    ----------
-    data, var_names, n_basis, random_state
-        As in :func:`slow_modes`.
-    lagtime : int
-        In draws. A larger one is more informative about the slowest mode, as long as λ₁ is well above the noise.
-
-    Returns
-    -------
-    float
-        1 - λ₁^(1/lagtime), with the eigenvalue λ₁ at this lagtime. For independent draws it is one, up to noise; for a
-        chain with alternating draws it is larger.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import kmc.diagnostics
-    >>> rng, x = np.random.default_rng(0), np.zeros((4, 5000))
-    >>> for t in range(1, 5000):
-    ...     x[:, t] = 0.8 * x[:, t - 1] + rng.standard_normal(4)
-    >>> bool(abs(kmc.diagnostics.spectral_gap(x) - 0.2) < 0.03)
-    True
+    A group of other draws than the posterior's, or of other parameters than those of these names that move, does not
+    count.
     """
-    modes = slow_modes(data, 1, lagtime, var_names=var_names, n_basis=n_basis, random_state=random_state)
-    eigenvalue = float(modes["eigenvalue"][0])
-    return 1.0 - np.sign(eigenvalue) * abs(eigenvalue) ** (1.0 / lagtime)
+    if not hasattr(data, "groups") or not {"posterior", SLOW_MODES} <= set(groups_of(data)):
+        return None
+    group, posterior = data[SLOW_MODES], data["posterior"]
+    modes = group.to_dataset() if hasattr(group, "to_dataset") else group  # a node of a DataTree
+    moving = modes["parameter"].values[np.isfinite(modes["correlation"].values[0])]
+    same = all(modes.sizes[dim] == posterior.sizes[dim] for dim in ("chain", "draw"))
+    return modes if same and (names is None or set(moving) == set(names)) else None
+
+
+def _add(data: Any, modes: xarray.Dataset) -> None:
+    """Write the group, also over an earlier one."""
+    import xarray
+
+    if isinstance(data, xarray.DataTree):
+        data[SLOW_MODES] = xarray.DataTree(modes)
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* group is not defined in the InferenceData scheme", UserWarning)
+        if SLOW_MODES in groups_of(data):
+            del data[SLOW_MODES]
+        data.add_groups({SLOW_MODES: modes})
 
 
 def _lagtimes(options: Options, draws: int) -> list[int]:
@@ -247,12 +258,18 @@ def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowM
         values = np.stack(operator.transform(list(x)))
     judged = _halves(values)[1]
     ess, rhat = ess_and_rhat(judged)
-    now, later = (part.reshape(-1, values.shape[2]) for part in (judged[:, :-lag], judged[:, lag:]))
-    mass, lagged = lagged_sums(now, later, None).reversible()
-    variance = np.diag(mass)
-    eigenvalues = np.divide(np.diag(lagged), variance, out=np.full(len(mass), np.nan), where=variance > 0)
+    parts = [lagged_sums(*pairs, None) for pairs in zip(blocks(judged[:, :-lag]), blocks(judged[:, lag:]))]
+    whole = reduce(add, parts)
+    eigenvalues = _autocorrelations(whole)
+    errors = jackknife(_autocorrelations, [whole - part for part in parts])
     for k in range(values.shape[2]):
-        yield SlowMode(lag, values[..., k], eigenvalues[k], ess[k], rhat[k])
+        yield SlowMode(lag, values[..., k], eigenvalues[k], errors[k], ess[k], rhat[k])
+
+
+def _autocorrelations(pairs: Lagged) -> np.ndarray:
+    """Autocorrelation of each function (k,) over these pairs of draws."""
+    mass, lagged = map(np.diag, pairs.reversible())
+    return np.divide(lagged, mass, out=np.full(len(mass), np.nan), where=mass > 0)
 
 
 def _distinct(candidates: list[SlowMode], count: int) -> list[SlowMode]:
@@ -272,12 +289,13 @@ def _dataset(modes: list[SlowMode], draws: Draws, coords: Coordinates) -> Any:
     chains, n, _ = draws.values.shape
     value = np.stack([mode.values for mode in modes], axis=-1)
     eigenvalue, lagtime = (np.array([getattr(mode, name) for mode in modes]) for name in ("eigenvalue", "lagtime"))
-    ess, rhat = (np.array([getattr(mode, name) for mode in modes]) for name in ("ess", "rhat"))
-    correlation = _correlations(value, coords.scores)
+    std_error, ess, rhat = (np.array([getattr(mode, name) for mode in modes]) for name in ("std_error", "ess", "rhat"))
+    correlation = correlations(value, coords.scores)
     judged = _verdicts(ess, rhat, correlation, draws.names, chains, _halves(draws.values)[1][..., 0].size)
     return xarray.Dataset(
         {
             "eigenvalue": ("mode", eigenvalue),
+            "std_error": ("mode", std_error),
             "timescale": ("mode", [_timescale(mode) for mode in modes]),
             "verdict": ("mode", judged.words),
             "ess": ("mode", ess),
@@ -305,7 +323,8 @@ def _timescale(mode: SlowMode) -> float:
     return float(timescales(np.array([mode.eigenvalue]), mode.lagtime)[0])
 
 
-def _correlations(value, scores):
+def correlations(value: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Correlations (k, d) of functions (chains, draws, k) with normal scores of parameters (chains, draws, d)."""
     a, b = (part.reshape(-1, part.shape[2]) for part in (value, scores))
     a, b = ((part - part.mean(axis=0)) / part.std(axis=0) for part in (a, b))
     return a.T @ b / len(a)

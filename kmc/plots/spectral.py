@@ -191,6 +191,7 @@ def plot_slow_modes(data: Any, n_modes: int = 3, *, figure: Any = None, **option
     Parameters
     ----------
     data : InferenceData, DataTree, arrays, or the Dataset of :func:`kmc.diagnostics.slow_modes`
+        Of a result with a group ``slow_modes``, that group is plotted if there are no options.
     n_modes : int
         Number of modes, the worst first.
     figure : matplotlib Figure or SubFigure, optional
@@ -215,9 +216,10 @@ def plot_slow_modes(data: Any, n_modes: int = 3, *, figure: Any = None, **option
     (1, 2)
     """
     require_matplotlib()
-    from kmc.diagnostics import slow_modes
+    from kmc.diagnostics.modes import kept_modes, slow_modes
 
-    modes = data if _is_result(data) else slow_modes(data, n_modes, **options)
+    modes = data if _is_result(data) else None if options else kept_modes(data)
+    modes = slow_modes(data, n_modes, **options) if modes is None else modes
     modes = modes.isel(mode=slice(n_modes))
     count = modes.sizes["mode"]
     if figure is None:

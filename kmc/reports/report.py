@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from kmc.diagnostics import slow_modes
+from kmc.diagnostics.modes import kept_modes, slow_modes
 from kmc.plots.pairs import plot_pairs
 from kmc.plots.spectral import plot_slow_modes
 from kmc.plots.style import ACCENT, INK, LINES, SHADES, group, require_matplotlib
@@ -110,7 +110,9 @@ def pictures(idata: Any, facts: Facts) -> Iterator[str]:
     if len(moving) > 1 and facts.draws >= FEWEST_FOR_MODES:
         posterior = idata["posterior"]
         draws = posterior.to_dataset() if hasattr(posterior, "to_dataset") else posterior  # a node of a DataTree
-        modes = slow_modes(draws, 2, var_names=[facts.columns[i].name for i in moving])
+        names = [facts.columns[i].name for i in moving]
+        kept = kept_modes(idata, names)
+        modes = slow_modes(draws, 2, var_names=names) if kept is None else kept.isel(mode=slice(2))
         yield _modes(modes)
     stats = group(idata, "sample_stats")
     if stats is not None and "acceptance_rate" in stats and stats.sizes["draw"]:

@@ -29,7 +29,7 @@ from kmc.samplers.base import MOVES, SamplerSetup
 from kmc.samplers.learned_density import DensityLearner, Learned, Online
 from kmc.samplers.metropolis import Proposal
 from kmc.samplers.score_field import Field, GradientEstimator
-from kmc.samplers.score_fitter import check_estimator
+from kmc.samplers.score_fitter import check_estimator, check_schedule
 from kmc.samplers.walkers import start_spread
 
 LANGEVIN, WALK = MOVES.index("langevin"), MOVES.index("random-walk")
@@ -124,13 +124,7 @@ class AdaptiveLangevin(Startable):
                     f"covariance='hessian', but estimator={self.estimator!r} has no method hessian: use "
                     "kmc.scores.FiniteKEF() or another one with it, the default surrogate, or covariance='states'"
                 )
-        if self.schedule is not None:
-            check_number(self, "schedule", 0, 1, "(]")
-            if not callable(getattr(self.estimator, "partial_fit", None)):
-                raise TypeError(
-                    f"schedule={self.schedule!r}, but estimator={self.estimator!r} has no method partial_fit: use an "
-                    "estimator of kmc.scores, or schedule=None"
-                )
+        check_schedule(self)
 
     def _start(self, setup: SamplerSetup) -> AdaptingState:
         walkers = walkers_of(setup)

@@ -74,7 +74,7 @@ class DensityLearner:
         online: Online | None = None,
     ):
         self._online = online
-        self._waiting: list[np.ndarray] = []
+        self._waiting = History(dim)  # states since the last update
         self.learned: Learned | None = None
         self.n_fits = 0
         self._dim, self._noisy, self._rng = dim, noisy, rng
@@ -90,7 +90,7 @@ class DensityLearner:
             self._evaluated.extend(moved.proposed[made], moved.proposed_log_density[made])
         self._states.offer(np.column_stack([moved.position, moved.log_density]))
         if self._online is not None and sweep > self._online.first and self.learned is not None:
-            return self._update(self._online, moved.position, sweep)
+            return self._update(self._online, moved, sweep)
         if sweep < self._next:
             return False
         self._next = max(_GROWTH * self._next, sweep + 1.0)
@@ -109,17 +109,17 @@ class DensityLearner:
                 facts["refit_error"] = self._fitter.error
         return facts
 
-    def _update(self, online: Online, x: np.ndarray, sweep: int) -> bool:
+    def _update(self, online: Online, moved: Moved, sweep: int) -> bool:
         """Give the estimator the states since its last update, with a probability that does not depend on them.
 
         Return whether there is a new fit.
         """
         assert self._fitter is not None and self.learned is not None
-        self._waiting.append(x.copy())
+        self._waiting.extend(moved.position, moved.log_density)
         if self._rng.random() >= sweep**-online.exponent:
             return False
-        field = self._fitter.extended(self.learned.field, np.vstack(self._waiting))
-        self._waiting = []
+        field = self._fitter.extended(self.learned.field, self._waiting.x, self._waiting.log_density)
+        self._waiting = History(self._dim)
         if field is None:
             return False
         self.learned, self.n_fits = Learned(field, None), self.n_fits + 1

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
+from kmc.checks import check_number
 from kmc.samplers.score_field import Field, GradientEstimator
 from kmc.surrogate.coordinates.whitening import Whitening
 
@@ -27,6 +28,18 @@ def check_estimator(estimator: Any, values: Any) -> None:
         raise TypeError(f"values={values!r}: expected True or False")
     if values and not _takes(estimator, "values"):
         raise TypeError(f"values=True, but fit of estimator={estimator!r} takes no values: leave values out")
+
+
+def check_schedule(options: Any) -> None:
+    """Check the option ``schedule`` of a sampler: None, or a number in (0, 1] and an estimator with ``partial_fit``."""
+    if options.schedule is None:
+        return
+    check_number(options, "schedule", 0, 1, "(]")
+    if not callable(getattr(options.estimator, "partial_fit", None)):
+        raise TypeError(
+            f"schedule={options.schedule!r}, but estimator={options.estimator!r} has no method partial_fit: use an "
+            "estimator of kmc.scores, or schedule=None"
+        )
 
 
 class Fitter:
@@ -96,14 +109,15 @@ class Fitter:
         worked = self._attempt(estimator, z, lambda: self._fit(estimator, z, values=values, visits=visits))
         return Field.of(estimator, whitening, in_z=True) if worked else None
 
-    def extended(self, field: Field, x: np.ndarray) -> Field | None:
+    def extended(self, field: Field, x: np.ndarray, values: np.ndarray) -> Field | None:
         """Return the field after ``partial_fit`` to further points (n, d), or None if that failed.
 
-        Points that were visited repeatedly are repeated.
+        Points that were visited repeatedly are repeated. They have the log-densities ``values`` (n,).
         """
         estimator: Any = field.estimator
         z = np.ascontiguousarray(field.whitening(x))
-        worked = self._attempt(estimator, z, lambda: estimator.partial_fit(z))
+        given = {"values": values} if self._values else {}
+        worked = self._attempt(estimator, z, lambda: estimator.partial_fit(z, **given))
         return Field.of(estimator, field.whitening, in_z=True) if worked else None
 
     def _attempt(self, estimator: GradientEstimator, z: np.ndarray, fit: Callable[[], Any]) -> bool:

@@ -27,7 +27,7 @@ from kmc.samplers.lanes import Lanes, Passed, join_lanes, joined_stats, make_lan
 from kmc.samplers.metropolis import Proposal
 from kmc.samplers.random_walk import RandomWalkMetropolis
 from kmc.samplers.score_field import MOST_STEPS, PATH, GradientEstimator, ScoreMixture
-from kmc.samplers.score_fitter import Fitter, History, check_estimator
+from kmc.samplers.score_fitter import Fitter, History, check_estimator, check_schedule
 from kmc.samplers.walkers import Walkers, best_starts, requested, start_spread
 from kmc.surrogate.coordinates.whitening import Whitening, whiten_states
 
@@ -64,6 +64,10 @@ class ScoreHMC(Startable):
         Sweeps before the first refit of the main phase, with vanishing adaptation.
     max_states : int
         Largest number of states to which the estimator is fitted.
+    schedule : float, optional
+        With vanishing adaptation, a number α in (0, 1]: in place of refits, the estimator takes in all further states
+        by ``partial_fit``, at sweep t of the main phase with the probability t^-α, as in [1]_; 1 is 1/t. For estimators
+        with that method; :class:`kmc.AdaptiveLangevin`, which has the same option, says what an update costs.
     values : bool
         Whether the estimator is also given the log-densities of the states, ``fit(X, values=...)``.
     warmup_sampler : KernelHMC, AdaptiveMetropolis or RandomWalkMetropolis
@@ -90,8 +94,9 @@ class ScoreHMC(Startable):
     given as numbers are for data of mean zero and unit covariance. An estimator that is already fitted is used
     unchanged, in the coordinates of the target, unless ``adaptation="vanishing"``.
 
-    The papers refit with a probability that tends to zero; "vanishing" refits at the fixed times above instead, to
-    ``max_states`` random states from the later half of all. After a failed fit the last good one stays in use; failures
+    The papers refit with a probability that tends to zero, as ``schedule`` does; "vanishing" without it refits at the
+    fixed times above, to ``max_states`` random states from the later half of all. The coordinates are those of the
+    last fit: updates keep them. After a failed fit the last good one stays in use; failures
     are counted in the result's attributes, ``n_failed_refits`` and ``refit_error``. Parameters ``random_state`` of the
     estimator that are None are drawn from the seed of the run.
 
@@ -123,6 +128,7 @@ class ScoreHMC(Startable):
     trajectory_length: float = 2.5
     first_refit: int = 100
     max_states: int = 1000
+    schedule: float | None = None
     values: bool = False
     warmup_sampler: KernelHMC | AdaptiveMetropolis | RandomWalkMetropolis = field(default_factory=KernelHMC)
 
@@ -134,9 +140,12 @@ class ScoreHMC(Startable):
         check_number(self, "trajectory_length", 0)
         check_count(self, "first_refit", 1)
         if self.adaptation == "freeze":
-            check_unused(self, ("first_refit",), "with adaptation='freeze'")
+            check_unused(self, ("first_refit", "schedule"), "with adaptation='freeze'")
+        elif self.schedule is not None:
+            check_unused(self, ("first_refit",), "with a schedule")
         check_count(self, "max_states", 10)
         check_estimator(self.estimator, self.values)
+        check_schedule(self)
         sampler: Any = self.warmup_sampler
         if not isinstance(sampler, _SAMPLERS):
             names = ", ".join(f"kmc.{cls.__name__}()" for cls in _SAMPLERS)
@@ -191,6 +200,7 @@ class ScoreHMCState:
         )
         self._jumps = [_Mean() for _ in STEP_SIZES]  # squared jumps of the paths of warm-up
         self._acceptance = _Mean()  # of the paths after warm-up
+        self._n_seen = 0  # states that the estimator was given, or passed over
         self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
         self._proposals: list[Proposal] = []
         self._sweep = 0  # since the stage began
@@ -236,9 +246,8 @@ class ScoreHMCState:
             self._acceptance.extend(stats["acceptance_rate"][paths])
         if self._adapts:
             self._history.extend(self.walkers.x, self.walkers.log_density)
-            if not self.warming_up and self._sweep >= self._next_refit:
-                self._next_refit *= REFIT_GROWTH
-                self._refit()
+            if not self.warming_up:
+                self._adapt()
         self._end_of_warmup()
         return record
 
@@ -291,6 +300,21 @@ class ScoreHMCState:
             best = int(np.argmax([jumps.value for jumps in self._jumps]))
             self._plan = self._plan._replace(step_size=self._largest_step * STEP_SIZES[best])
 
+    def _adapt(self) -> None:
+        """Refit or update if it is due at this sweep of the main phase, which does not depend on the states."""
+        if self.options.schedule is None:
+            if self._sweep >= self._next_refit:
+                self._next_refit *= REFIT_GROWTH
+                self._refit()
+        elif self._rng.random() < self._sweep**-self.options.schedule:
+            if self._plan.field is None:
+                self._refit()
+                return
+            further, self._n_seen = slice(self._n_seen, None), len(self._history)
+            x, values = self._history.x[further], self._history.log_density[further]
+            field = self._fitter.extended(self._plan.field, x, values)
+            self._plan = self._plan._replace(field=field or self._plan.field)
+
     def _refit(self) -> None:
         """Find new coordinates and a new surrogate, unless there are too few states.
 
@@ -308,6 +332,7 @@ class ScoreHMCState:
         whitening = whiten_states(x)
         chosen = self._rng.permutation(len(distinct))[:most]
         field = self._fitter.fitted(distinct[chosen], values[rows[chosen]], visits[chosen], whitening=whitening)
+        self._n_seen = n
         self._plan = self._plan._replace(whitening=whitening, field=field or self._plan.field)
 
 

@@ -7,8 +7,9 @@ eigenvalues of the operator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -57,7 +58,7 @@ class Segments:
         return linalg.pinvh(mass) @ cross  # without the only part in which a mode varies, the mass is singular
 
 
-def jackknife(function: Callable[[np.ndarray], np.ndarray], values: np.ndarray) -> np.ndarray:
+def jackknife(function: Callable[[Any], np.ndarray], values: Iterable[Any]) -> np.ndarray:
     """Return the standard errors of a function of the values for all parts but one; NaN for fewer than two."""
     found = np.array([function(value) for value in values])
     n = len(found)

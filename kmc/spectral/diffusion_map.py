@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from kmc.bases import Basis, FourierFeatures
-from kmc.checks import Seed, as_generator, check_choice
+from kmc.checks import Seed, as_generator, check_choice, check_number
 from kmc.errors import warn
 from kmc.estimator import check_vector
+from kmc.forms import accumulate
 from kmc.kernels import Kernel, kernel_of, median_distance
-from kmc.linalg import eigen_whitening
+from kmc.linalg import eigen_whitening, generalized_eigh
 from kmc.selection import Numbers
 from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import generator_selection
@@ -32,6 +33,7 @@ SAMPLES_PER_LANDMARK = 4
 """A minimum: samples at landmarks cannot be held out."""
 
 BASES = ("nystrom", "fourier", "representer")
+METHODS = ("ritz", "penalized")
 
 
 class DiffusionMap(EigenfunctionMap):
@@ -47,7 +49,8 @@ class DiffusionMap(EigenfunctionMap):
         In the units of x; for a kernel object, factors of its own lengths. "cv" compares 1/8, 1/4, 1/2, 1 and 2 median
         distances.
     regularization : "cv", float or sequence of float
-        ε, in mean eigenvalues of the Dirichlet form; "cv" compares nine values from 1e-10 to 1.
+        ε, in mean eigenvalues of the Dirichlet form; "cv" compares nine values from 1e-10 to 1. The λ of the paper for
+        ``method="penalized"``.
     n_basis : int
         Number of landmarks or features p; at most one landmark for four distinct samples.
     basis : {"nystrom", "fourier", "representer"}
@@ -62,6 +65,10 @@ class DiffusionMap(EigenfunctionMap):
     normals : callable, optional
         Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c), of a manifold that contains the data:
         only tangential gradients count.
+    method : {"ritz", "penalized"}
+        "ritz": eigenvalues without the bias of the regularization, and only modes that held-out samples confirm.
+        "penalized": the paper's algorithms 1 and 2 and, for ``basis="representer"``, its equation 17, to the letter;
+        see the notes.
     tolerance : float
         Cutoff for eigenvalues of the kernel matrix between landmarks, relative to the largest: functions below it are
         left out. Values below 1e-8 let in rounding errors and spurious modes.
@@ -119,6 +126,14 @@ class DiffusionMap(EigenfunctionMap):
     A warning names the eigenvalues that are known badly: those with a relative standard error above 0.33, which may be
     off by a factor of 1.5 or more. Most are those of narrow wells with few samples between them.
 
+    ``method="penalized"`` finds :math:`\Sigma\psi = \mu (L + \lambda I) \psi` with the sums Σ of φφᵀ and L of
+    <∇φ, ∇φᵀ> over the samples, neither centered nor divided by n, and as many functions as ``n_basis``, up to one for
+    each distinct sample. I is the identity between coefficients, as in algorithms 1 and 2, or for
+    ``basis="representer"`` the kernel's norm, as in equation 11, where λ is divided by n. ``eigenvalues_`` are 1/μ.
+    The first function approximates the constant, so the gap is the second eigenvalue. All ``n_components`` are
+    returned, with mean square one over the samples; nothing is chosen or refused, and ``std_errors_`` are NaN. The
+    bandwidth is a number or "median", λ a number, and there is no ``score_function``.
+
     What samples cannot show: regions without samples (samples that are all in one of two wells have the spectrum of
     that well). Densities with exponential tails have a continuous spectrum, and those with heavier tails no gap: the
     values are those of modes that the samples resolve, and there is a warning where the slowest mode lives in such a
@@ -136,6 +151,7 @@ class DiffusionMap(EigenfunctionMap):
     (2000, 2)
     """
 
+    cv_results_: dict[str, np.ndarray]
     n_components_: int
     std_errors_: np.ndarray
 
@@ -150,6 +166,7 @@ class DiffusionMap(EigenfunctionMap):
         landmarks: Any = "uniform",
         score_function: Any = None,
         normals: Any = None,
+        method: str = "ritz",
         tolerance: float = 2e-8,
         random_state: Seed = None,
     ):
@@ -162,6 +179,7 @@ class DiffusionMap(EigenfunctionMap):
         self.landmarks = landmarks
         self.score_function = score_function
         self.normals = normals
+        self.method = method
         self.tolerance = tolerance
         self.random_state = random_state
 
@@ -190,18 +208,27 @@ class DiffusionMap(EigenfunctionMap):
         """
         check_section_parameters(self)
         check_choice(self, "basis", BASES)
+        check_choice(self, "method", METHODS)
         if self.score_function is not None and self.normals is not None:
             raise ValueError(
                 "score_function and normals: give one of them, a generator on a manifold needs its curvature as well"
             )
         if self.normals is not None and not callable(self.normals):
             raise TypeError(f"normals={self.normals!r}: expected None or a callable of points (n, d)")
+        penalized = self.method == "penalized"
+        if penalized:
+            check_number(self, "regularization", 0)
+            if self.score_function is not None:
+                raise ValueError("score_function: method='penalized' uses none, leave it out")
         regularizations = generator_selection.regularizations(self.regularization)
         rng = as_generator(self.random_state)
         source = open_source(self, X, weights)
         score = self._fit_score(source)
         sample, source = look(source, SELECTION, rng)
         self.n_features_in_ = sample.x.shape[1]
+        if penalized:
+            self._fit_penalized(source, sample, rng, regularizations[0])
+            return self
         unit = median_distance(sample.counted())
         search = generator_selection.GeneratorSearch(int(self.n_components), regularizations, sample, unit)
         seed = int(rng.integers(2**63))  # the same random numbers for all candidates
@@ -210,8 +237,7 @@ class DiffusionMap(EigenfunctionMap):
             search.add(space, bandwidth)
         if source.has_more_than(sample):
             search.use_all(source)
-        self._keep(search, unit)
-        self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
+        self._keep(search, unit, sample)
         if self.n_components_:
             self._judge(search, sample)
         return self
@@ -232,12 +258,14 @@ class DiffusionMap(EigenfunctionMap):
         Returns
         -------
         eigenvalues : ndarray, shape (k + 1,)
-            Zero first.
+            Zero first. With ``method="penalized"`` there are k, since the modes begin with the constant's.
         functions : ndarray, shape (n, k + 1)
         """
         modes = self._modes_at(X)
         log_p = getattr(log_density, "log_density", log_density)
         log_p = check_vector(log_p(np.asarray(X, dtype=float)) if callable(log_p) else log_p, len(modes), "log_density")
+        if self.method == "penalized":  # the constant is among the modes
+            return self.eigenvalues_, np.exp(0.5 * log_p)[:, None] * modes
         functions = np.exp(0.5 * log_p)[:, None] * np.column_stack([np.ones(len(modes)), modes])
         return np.append(0.0, self.eigenvalues_), functions
 
@@ -256,7 +284,7 @@ class DiffusionMap(EigenfunctionMap):
 
     def _space(self, sample: Sample, bandwidth: float, score: Any, rng: np.random.Generator) -> TrialSpace:
         """Build the trial functions of one candidate."""
-        kernel, points = kernel_of(self.kernel, bandwidth), sample.counted()
+        kernel, points, penalized = kernel_of(self.kernel, bandwidth), sample.counted(), self.method == "penalized"
         distinct, least = len(np.unique(points, axis=0)), self.n_components + 2
         if self.basis == "fourier":
             basis: Basis
@@ -265,9 +293,12 @@ class DiffusionMap(EigenfunctionMap):
             basis = Representer(kernel, np.unique(points, axis=0))
             matrix = eigen_whitening(basis.gram(), self.tolerance)
         else:
-            centers = draw_landmarks(self, sample, bandwidth, rng, max(distinct // SAMPLES_PER_LANDMARK, least))
+            most = distinct if penalized else max(distinct // SAMPLES_PER_LANDMARK, least)
+            centers = draw_landmarks(self, sample, bandwidth, rng, most)
             whitened = whitened_sections(self.kernel, bandwidth, centers, self.tolerance)
             basis, matrix = whitened.basis, whitened.matrix
+        if penalized:
+            return TrialSpace(basis, matrix if self.basis == "representer" else np.eye(basis.size), None, self.normals)
         most = max(distinct // SAMPLES_PER_FUNCTION, least)
         return TrialSpace(basis, matrix[:, :most], score, self.normals)
 
@@ -319,7 +350,25 @@ class DiffusionMap(EigenfunctionMap):
                 "heavier: such a density may have no gap, and its eigenvalues fall as samples are added"
             )
 
-    def _keep(self, search: generator_selection.GeneratorSearch, unit: float) -> None:
+    def _fit_penalized(self, source: Source, sample: Sample, rng: np.random.Generator, regularization: float) -> None:
+        """Σ ψ = μ (L + λ I) ψ with sums over the samples: Pillaud-Vivien and Bach (2023), equation 17, algorithm 1."""
+        bandwidth, *others = candidates(self, sample)
+        if others:
+            raise ValueError(f"bandwidth={self.bandwidth!r}: method='penalized' expects a number or 'median'")
+        space = self._space(sample, bandwidth, None, rng)
+        forms = space.combined(accumulate(space, source.x, ("mass", "dirichlet"), weights=source.weights))
+        mass, system, rank = forms.get("mass"), forms.get("dirichlet"), len(forms.get("dirichlet"))
+        if self.n_components > rank:
+            warn(f"n_components={self.n_components}: there are {rank} functions, and so many modes")
+        system[np.diag_indices(rank)] += regularization
+        mu, vectors = generalized_eigh(mass, system, int(self.n_components))
+        mu = np.maximum(mu, np.finfo(float).eps * mu[0])  # rounding, of functions that vanish at the samples
+        self.means_, self.std_errors_ = np.zeros(len(mu)), np.full(len(mu), np.nan)
+        gap = 1.0 / mu[1] if len(mu) > 1 else np.nan  # the first function is the constant's
+        self._set(space, vectors * np.sqrt(forms.weight / mu), 1.0 / mu, gap, bandwidth, regularization, sample)
+        self.rank_, self.cv_results_ = rank, {}
+
+    def _keep(self, search: generator_selection.GeneratorSearch, unit: float, sample: Sample) -> None:
         """Set the fitted attributes."""
         row, judged, space, mean = search.best
         hardly = judged.accepted == 0
@@ -341,18 +390,32 @@ class DiffusionMap(EigenfunctionMap):
                 f"{judged.accepted} of n_components={self.n_components} modes are supported by the samples "
                 f"(rank {row.rank}, bandwidth {row.bandwidth:.3g}): there are no more in eigenvalues_"
             )
-        self.basis_, self.kernel_ = space.basis, kernel_of(self.kernel, row.bandwidth)
+        eigenvalues = judged.eigenvalues / unit**2
+        gap = eigenvalues[0] if judged.accepted else np.nan
+        self._set(space, judged.modes.vectors, eigenvalues, gap, row.bandwidth, row.regularization, sample)
+        self.std_errors_, self.means_ = judged.std_errors / unit**2, mean @ self.coefficients_
+        self.rank_, self.cv_results_ = row.rank, search.table()
+
+    def _set(
+        self,
+        space: TrialSpace,
+        vectors: np.ndarray,
+        eigenvalues: np.ndarray,
+        gap: float,
+        bandwidth: float,
+        regularization: float,
+        sample: Sample,
+    ) -> None:
+        """Set the attributes of modes with these coefficients (r, k) in a trial space."""
+        self.basis_, self.kernel_ = space.basis, kernel_of(self.kernel, bandwidth)
         self.landmarks_ = getattr(space.basis, "centers", None)
-        self.n_components_ = judged.accepted
-        self.eigenvalues_, self.std_errors_ = judged.eigenvalues / unit**2, judged.std_errors / unit**2
-        coefficients = space.matrix @ judged.modes.vectors
+        self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
+        self.bandwidth_, self.regularization_ = bandwidth, regularization
+        coefficients = space.matrix @ vectors
         peak = np.abs(coefficients).argmax(axis=0)
         self.coefficients_ = coefficients * np.sign(coefficients[peak, np.arange(len(peak))])
-        self.means_ = mean @ self.coefficients_
-        self.spectral_gap_ = float(self.eigenvalues_[0]) if judged.accepted else np.nan
-        self.poincare_constant_ = 1.0 / self.spectral_gap_
-        self.rank_, self.bandwidth_, self.regularization_ = row.rank, row.bandwidth, row.regularization
-        self.cv_results_ = search.table()
+        self.n_components_, self.eigenvalues_ = len(eigenvalues), eigenvalues
+        self.spectral_gap_, self.poincare_constant_ = float(gap), 1.0 / float(gap)
 
 
 def _fourier(

@@ -147,6 +147,10 @@ SCORE = kmc.scores.GaussianScore()
 OPTIONS = {
     "random walk": (kmc.RandomWalkMetropolis(), 3000),
     "score HMC": (kmc.ScoreHMC(SCORE, max_states=100, warmup_sampler=kmc.AdaptiveMetropolis()), 1500),
+    "score HMC, updates online": (
+        kmc.ScoreHMC(SCORE, "vanishing", max_states=100, schedule=0.5, warmup_sampler=kmc.AdaptiveMetropolis()),
+        1500,
+    ),
     "covariance of the position": (kmc.AdaptiveLangevin(SCORE, covariance="hessian"), 1500),
     "updates online": (kmc.AdaptiveLangevin(SCORE, schedule=1.0), 1500),
     "moves from outside": (kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.3)]), 600),

@@ -7,7 +7,9 @@ from scipy.signal import lfilter
 
 import kmc
 from kmc.convergence import ess_and_rhat
-from kmc.diagnostics import langevin_gap, slow_modes, spectral_gap
+from kmc.diagnostics import slow_modes
+from kmc.diagnostics.modes import kept_modes
+from kmc.run.results import container
 from tests.grids import slow_except
 
 
@@ -190,29 +192,33 @@ def test_bad_input(options, error, message):
         slow_modes(**({"data": data} | options))
 
 
-@pytest.mark.parametrize("phi", [0.8, -0.6, 0.0])
-def test_the_gap_of_an_autoregression(phi):
-    """1 - φ, and 1 - φ² of the second Hermite polynomial if φ is negative."""
-    x = autoregressions((4, 5000, 1), phi, 10)
-    assert spectral_gap(x, n_basis=60) == pytest.approx(1 - max(phi, phi**2), abs=0.04)
-    if phi > 0:
-        assert spectral_gap(x, 4, n_basis=60) == pytest.approx(1 - phi, abs=0.04)
+def containers(x):
+    """A result of either version of ArviZ."""
+    posterior = xarray.Dataset({"x": (("chain", "draw", "d"), x)})
+    return container({"posterior": posterior}, {}), xarray.DataTree.from_dict({"posterior": posterior})
 
 
-def test_the_langevin_gap_of_a_normal_distribution():
-    """The inverse of the largest eigenvalue of the covariance."""
-    covariance = np.array([[100.0, 9.0], [9.0, 1.0]])
-    x = np.random.default_rng(11).multivariate_normal([5.0, 0.0], covariance, (4, 1000))
-    truth = 1 / np.linalg.eigvalsh(covariance)[-1]
-    assert langevin_gap(x) == pytest.approx(truth, rel=0.1)
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [0, 1])
+def test_slow_modes_as_a_group_of_the_result(kind, tmp_path):
+    x = np.random.default_rng(15).standard_normal((4, 100, 2))
+    idata = containers(x)[kind]
+    assert kept_modes(idata) is None
+    slow_modes(idata, 1, n_basis=20, add_group=True)
+    found = slow_modes(idata, 3, n_basis=20, add_group=True)  # instead of the first
+    assert kept_modes(idata).identical(found)
+    xarray.testing.assert_identical(idata["slow_modes"]["value"], found["value"])
+    assert idata["slow_modes"].attrs["verdict"] == found.attrs["verdict"]
+    assert kept_modes(idata, ["x[0]", "x[1]"]) is not None
+    assert kept_modes(idata, ["x[0]"]) is None
+    idata["posterior"] = idata["posterior"].isel(draw=slice(50))
+    assert kept_modes(idata) is None  # of other draws
+    idata.to_netcdf(tmp_path / "draws.nc")
 
 
-def test_the_langevin_gap_refuses_degenerate_draws():
-    x = np.random.default_rng(12).standard_normal((4, 100, 2))
-    with pytest.raises(ValueError, match=r"'x\[1\]' never moves"):
-        langevin_gap(x * [1.0, 0.0])
-    with pytest.raises(ValueError, match="linear function of others"):
-        langevin_gap(x[..., [0, 0]])
+def test_only_results_have_groups():
+    with pytest.raises(TypeError, match="add_group=True: data is a ndarray, which has no groups"):
+        slow_modes(np.ones((4, 100, 2)), add_group=True)
 
 
 def check(modes, names):

@@ -99,6 +99,7 @@ VAR_NAMES = [
         kmc.plot_trace,
         kmc.diagnostics.slow_modes,
         kmc.diagnostics.langevin_gap,
+        kmc.diagnostics.langevin_modes,
         partial(kmc.report, path="report.html"),
         partial(kmc.diagnostics.nested_rhat, superchains=2),
         partial(kmc.diagnostics.control_functional, f=np.sin, score=np.negative),

@@ -81,6 +81,14 @@ def test_draws_are_diagnosed_first():
     assert {text.get_text() for text in axes[0, 1].get_yticklabels()} == {"x[0]", "x[1]"}
 
 
+def test_the_group_of_a_result_is_plotted(modes):
+    posterior = xarray.Dataset({"x": (("chain", "draw"), np.zeros((3, 50)))})  # it would have no modes
+    tree = xarray.DataTree.from_dict({"posterior": posterior, "slow_modes": modes})
+    assert plot_slow_modes(tree, 1, figure=Figure())[0, 0].get_title(loc="left") == "ESS 12, R-hat 1.50"
+    with pytest.raises(ValueError, match="no parameter moves"):
+        plot_slow_modes(tree, n_basis=20)
+
+
 def model(rates=None):
     if rates is None:
         rates = np.array([[-0.03, 0.02, 0.01], [0.03, -0.05, 0.02], [0.005, 0.004, -0.009]])

@@ -175,6 +175,9 @@ def test_slow_modes_and_the_error_along_them(tmp_path):
     text = text_of(tree, tmp_path)
     assert "The slowest functions of all parameters" in text and "along the slowest mode" in text
     assert kmc.diagnostics.slow_modes(posterior, 2, var_names=["x[0]", "x[1]"]).attrs["verdict"] in text
+    kmc.diagnostics.slow_modes(tree, 1, n_basis=10, add_group=True)
+    tree["slow_modes"].attrs["verdict"] = "Kept with the draws."
+    assert "Kept with the draws." in text_of(tree, tmp_path)
 
 
 def test_a_run_without_draws(tmp_path):

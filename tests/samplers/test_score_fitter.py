@@ -229,6 +229,10 @@ def test_values_for_a_fit_that_takes_none():
 def test_an_unknown_adaptation():
     with pytest.raises(ValueError, match="adaptation='never': expected 'freeze' or 'vanishing'"):
         ScoreHMC(Linear(), adaptation="never")
+    with pytest.raises(TypeError, match="schedule=0.5, but estimator=.* has no method partial_fit"):
+        ScoreHMC(Linear(), adaptation="vanishing", schedule=0.5)
+    with pytest.raises(ValueError, match="schedule=1.5"):
+        ScoreHMC(GaussianScore(), adaptation="vanishing", schedule=1.5)
 
 
 @pytest.mark.parametrize("sampler", [None, "random-walk", KernelHMC, ScoreHMC(Linear())])

@@ -78,6 +78,7 @@ def quick(estimator=None, **options):
     return ScoreHMC(estimator, **({"max_states": 200, "warmup_sampler": warmup} | options))
 
 
+NARROW = Gaussian(2, correlation=0.7, spread=3.0)
 GIVEN = quick(GaussianScore().fit(ELLIPSE))
 VANISHING = quick(adaptation="vanishing", first_refit=40)
 # Its moves
@@ -158,6 +159,43 @@ def test_without_warm_up_a_random_walk_starts_and_refits_take_over():
     moves = [{MOVES[m] for m in r.stats["move"]} for r in drive(process, 200)]
     assert set().union(*moves[:40]) == {"random-walk"} and process.report()["n_refits"] > 0
     assert "surrogate" in set().union(*moves[-20:])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    slow_except({"1": (1.0, np.log(600) + 0.58), "1/2": (0.5, 2 * 600**0.5 - 1.46)}, {"1/2"}),
+)
+def test_updates_are_as_rare_as_the_schedule_says(schedule, expected):
+    """The sum of t^-α over 600 sweeps; the estimator is given every state once, and learns the target from them."""
+    counts = []
+    for seed in range(3):
+        sampler = quick(GaussianScore(), adaptation="vanishing", schedule=schedule, max_states=30)
+        process, _ = warmed_up(sampler, target=NARROW, seed=seed)
+        drive(process, 600, NARROW)
+        counts.append(process.report()["n_refits"] - 1)
+    assert abs(np.mean(counts) - expected) < 4 * np.sqrt(expected / 3)
+    field, history = process._plan.field, process._history
+    waiting = len(history) - process._n_seen
+    in_fit = field.estimator.n_samples_seen_ - 3 * 600 + waiting  # of the fit, and of the sweeps that tune the step
+    assert 0 < in_fit < len(history) - 3 * 600
+    precision = -field.whitening.matrix.T @ np.array([field.gradient(z) - field.gradient(0 * z) for z in np.eye(2)])
+    covariance = np.linalg.inv(precision @ field.whitening.matrix)
+    np.testing.assert_allclose(covariance, NARROW.covariance, rtol=0.5, atol=0.5)
+
+
+def test_updates_after_no_fit_begin_with_one():
+    sampler = quick(GaussianScore(), adaptation="vanishing", schedule=0.3)
+    process = start(sampler, warmup=0, draws=400, max_evaluations=None)
+    moves = [{MOVES[m] for m in r.stats["move"]} for r in drive(process, 200)]
+    assert process.report()["n_refits"] > 10 and "surrogate" in set().union(*moves[-20:])
+
+
+def test_updates_take_log_densities():
+    """An estimator that is fitted to values is updated by values as well."""
+    sampler = quick(NystromKEF(n_basis=10), adaptation="vanishing", schedule=0.5, values=True)
+    process, _ = warmed_up(sampler)
+    drive(process, 50)
+    assert process.report()["n_refits"] > 5 and process.report()["n_failed_refits"] == 0
 
 
 # Fits

@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.polynomial import hermite_e
 from sklearn.base import clone
 
 from kmc.bases import KernelSections
@@ -15,12 +16,13 @@ from kmc.spectral.sections import whitened_sections
 from kmc.spectral.trial import TrialSpace, ritz, subspace
 from tests.grids import slow_except
 from tests.oracles.differences import gradients
-from tests.oracles.diffusion_maps import eigenvalues
+from tests.oracles.diffusion_maps import algorithm_1, eigenvalues, equation_17
 from tests.sklearn_conventions import conventions
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.standard_normal((4000, 2))
 HERMITE = np.array([1.0, 1.0, 2.0, 2.0, 2.0])
+LITERAL = {"method": "penalized", "bandwidth": 1.0, "regularization": 0.1}
 FIXED = {"bandwidth": 2.0, "regularization": 0.1, "n_components": 3}
 
 
@@ -41,6 +43,53 @@ def test_the_estimator_is_the_papers(kernel):
     pencil = fold_sums(space, Source(x, weights, len(x), False), unit).whole
     found = ritz(pencil, subspace(pencil, 1e-3, 4)).eigenvalues / unit**2
     np.testing.assert_allclose(found, eigenvalues(kernel, x, weights, landmarks, 1e-3, 4, 1e-6, unit), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dim", "accurate"), [(1, 7), (2, 20)])
+def test_algorithm_1_to_the_letter(dim, accurate):
+    x = np.random.default_rng(0).standard_normal((30, dim))
+    dm = fit(x, **LITERAL, n_components=30, n_basis=30)
+    mu, coefficients = algorithm_1(x, dm.landmarks_, 1.0, 0.1)
+    assert dm.n_components_ == dm.rank_ == dm.transform(x).shape[1] == 30
+    np.testing.assert_allclose(dm.eigenvalues_[:accurate] * mu[:accurate], 1.0, rtol=1e-6)
+    assert np.all(dm.eigenvalues_[accurate:] > 1e3 / mu[0])  # the rest is rounding
+    scaled = dm.coefficients_[:, :accurate] * np.sqrt(mu[:accurate] / len(x))
+    np.testing.assert_allclose(np.abs(scaled), np.abs(coefficients[:, :accurate]), atol=1e-6)
+    np.testing.assert_allclose(np.mean(dm.transform(x)[:, :accurate] ** 2, axis=0), 1.0, rtol=1e-6)
+    assert dm.spectral_gap_ == dm.eigenvalues_[1]
+
+
+def test_equation_17_to_the_letter():
+    x = np.random.default_rng(0).standard_normal((15, 2))
+    dm = fit(x, **LITERAL, basis="representer")
+    np.testing.assert_allclose(dm.eigenvalues_ * equation_17(x, 1.0, 0.1)[:5], 1.0, rtol=1e-5)
+    features = fit(x, **LITERAL, basis="fourier", n_basis=2000)  # algorithm 2: the same, but for its features
+    np.testing.assert_allclose(features.eigenvalues_[:4], dm.eigenvalues_[:4], rtol=0.2)
+
+
+def test_figure_1_of_the_paper():
+    """Medians over 20 seeds, n = p = 30 and λ = 0.1; the first of six functions is the constant's."""
+    cosines = []
+    for seed in range(20):
+        x = np.random.default_rng(seed).standard_normal((30, 1))
+        found = fit(x, **LITERAL, n_components=6, n_basis=30).transform(x)[:, 1:]
+        polynomials = hermite_e.hermevander(x[:, 0], 5)[:, 1:]
+        cosines.append([abs(np.corrcoef(f, h)[0, 1]) for f, h in zip(found.T, polynomials.T, strict=True)])
+    errors = np.sqrt(np.pi / 2 / 20) * np.std(cosines, axis=0, ddof=1)
+    assert np.all(np.abs(np.median(cosines, axis=0) - [0.98, 0.82, 0.52, 0.22, 0.11]) < errors)
+
+
+def test_the_penalized_constant_is_the_ground_state():
+    dm = fit(NORMAL[:500], **LITERAL, n_components=3)
+    eigenvalues, functions = dm.schrodinger(NORMAL[:9], lambda x: -0.5 * np.sum(x**2, axis=1))
+    np.testing.assert_array_equal(eigenvalues, dm.eigenvalues_)
+    root = np.exp(-0.25 * np.sum(NORMAL[:9] ** 2, axis=1))
+    np.testing.assert_allclose(np.abs(functions[:, 0]), root, rtol=0.2)
+
+
+def test_more_penalized_modes_than_functions():
+    with pytest.warns(KmcWarning, match="n_components=5: there are 4 functions"):
+        assert fit(NORMAL[:100], **LITERAL, n_basis=4).n_components_ == 4
 
 
 @pytest.mark.parametrize(
@@ -271,6 +320,11 @@ class TestNoSpuriousMode:
             ({"tolerance": 2.0}, ValueError, "tolerance=2.0"),
             ({"tolerance": 1e-15}, ValueError, "tolerance=1e-15: expected a number in .1e-12, 1"),
             ({"basis": "wavelets"}, ValueError, "basis='wavelets'"),
+            ({"method": "exact"}, ValueError, "method='exact'"),
+            (LITERAL | {"bandwidth": "cv"}, ValueError, "bandwidth='cv': method='penalized' expects a number"),
+            (LITERAL | {"regularization": "cv"}, TypeError, "regularization='cv'"),
+            (LITERAL | {"regularization": 0.0}, ValueError, "regularization=0.0"),
+            (LITERAL | {"score_function": lambda x: -x}, ValueError, "score_function: method='penalized'"),
             ({"bandwidth": "huge"}, ValueError, "bandwidth='huge'"),
             ({"bandwidth": -1.0}, ValueError, "bandwidth=-1.0"),
             ({"regularization": "none"}, ValueError, "regularization='none'"),

@@ -152,11 +152,11 @@ kmc.bases.KernelSections("gaussian", X)  # type: ignore[arg-type]
 
 # Diagnostics
 
-assert_type(kmc.diagnostics.spectral_gap(idata), float)
+assert_type(kmc.diagnostics.spectral_gap(idata), kmc.diagnostics.Gap)
 assert_type(kmc.diagnostics.nested_rhat(idata, superchains=2), dict[str, float])
 assert_type(kmc.report(idata, "report.html", var_names=["sigma"], title="A run"), Path)
 kmc.report(idata, 3)  # type: ignore[arg-type]
-assert_type(kmc.diagnostics.langevin_gap(idata, var_names=["x"]), float)
+assert_type(kmc.diagnostics.langevin_gap(idata, var_names=["x"]), kmc.diagnostics.Gap)
 assert_type(kmc.diagnostics.kernel_stein_discrepancy(idata, score), kmc.diagnostics.SteinDiscrepancy)
 assert_type(kmc.diagnostics.kernel_stein_discrepancy(idata, score).discrepancy, float)
 assert_type(kmc.diagnostics.control_functional(idata, log_density, score.gradient), kmc.diagnostics.ControlFunctional)

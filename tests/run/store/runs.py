@@ -19,6 +19,9 @@ SAMPLERS = {
         max_states=60,
         warmup_sampler=kmc.KernelHMC(max_archive=60),
     ),
+    "online": kmc.ScoreHMC(
+        kmc.scores.GaussianScore(), "vanishing", max_states=60, schedule=0.5, warmup_sampler=kmc.AdaptiveMetropolis()
+    ),
 }
 
 

@@ -1,0 +1,70 @@
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from kmc.diagnostics import Gap, langevin_gap, spectral_gap
+from kmc.errors import KmcWarning
+from tests.diagnostics.test_modes import autoregressions
+from tests.grids import slow_except
+
+
+@pytest.mark.parametrize("phi", [0.8, -0.6, 0.0])
+def test_the_gap_of_an_autoregression(phi):
+    """1 - φ, and 1 - φ² of the second Hermite polynomial if φ is negative."""
+    x = autoregressions((4, 5000, 1), phi, 10)
+    assert spectral_gap(x, n_basis=60) == pytest.approx(1 - max(phi, phi**2), abs=0.04)
+    if phi > 0:
+        assert spectral_gap(x, 4, n_basis=60) == pytest.approx(1 - phi, abs=0.04)
+
+
+def test_the_langevin_gap_of_a_normal_distribution():
+    """The inverse of the largest eigenvalue of the covariance."""
+    covariance = np.array([[100.0, 9.0], [9.0, 1.0]])
+    x = np.random.default_rng(11).multivariate_normal([5.0, 0.0], covariance, (4, 1000))
+    truth = 1 / np.linalg.eigvalsh(covariance)[-1]
+    gap = langevin_gap(x)
+    assert gap == pytest.approx(truth, rel=0.1)
+    assert abs(gap - truth) < 3 * gap.std_error < 0.3 * truth
+
+
+def test_chains_of_one_target_have_one_langevin_gap_and_gaps_of_their_own():
+    for phi in (0.5, 0.9, 0.98):
+        x = autoregressions((4, 2000, 2), phi, 1)
+        chain, target = spectral_gap(x, n_basis=60), langevin_gap(x, n_basis=60)
+        assert abs(chain - (1 - phi)) < 3 * chain.std_error < 0.6 * (1 - phi) + 0.03
+        assert abs(target - 1.0) < 3 * target.std_error
+
+
+@pytest.mark.parametrize(("chains", "phi"), slow_except([(4, 0.5), (16, 0.9), (1, 0.9)], {(16, 0.9)}))
+def test_standard_errors_know_of_autocorrelation(chains, phi):
+    """Errors over their stated sizes, of 12 runs: of independent draws the errors would be four times smaller."""
+    runs = [autoregressions((chains, 6400 // chains, 1), phi, seed) for seed in range(12)]
+    for function, truth in ((spectral_gap, 1 - phi), (langevin_gap, 1.0)):
+        gaps = [function(x, n_basis=30) for x in runs]
+        ratio = np.std(gaps, ddof=1) / np.mean([gap.std_error for gap in gaps])
+        assert 0.3 < ratio < 1.7  # 12 runs know it to 20 %; those of the target are wide
+        assert abs(np.mean(gaps) - truth) < 1.5 * np.mean([gap.std_error for gap in gaps])
+
+
+def test_the_error_at_a_longer_lagtime():
+    x = autoregressions((8, 1000, 1), 0.9, 2)
+    gap = spectral_gap(x, 5, n_basis=30)
+    assert abs(gap - 0.1) < 3 * gap.std_error < 0.1
+
+
+def test_a_gap_is_a_number_with_an_error():
+    gap = Gap(0.25, 0.011)
+    assert gap == 0.25 and gap + 1 == 1.25 and json.dumps(gap) == "0.25"
+    assert repr(gap) == "0.25 ± 0.011"
+    for other in (pickle.loads(pickle.dumps(gap)), copy.deepcopy(gap)):
+        assert (other, other.std_error) == (0.25, 0.011)
+
+
+def test_draws_that_support_no_mode():
+    x = np.random.default_rng(3).standard_t(1, (4, 50, 3))
+    with pytest.warns(KmcWarning):
+        gap = langevin_gap(x, n_basis=4)
+    assert np.isnan(gap) or gap.std_error > 0
