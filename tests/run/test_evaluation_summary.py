@@ -117,7 +117,7 @@ def warned(target, **options):
         (lambda x: float(np.exp(-0.5 * x @ x)), {"dim": 2}),
         (lambda x: float(stats.norm.pdf(x, 0, 0.1).prod()), {"dim": 2, "initial": np.full((4, 2), 0.3)}),
         (kmc.Model(lambda x: stats.norm.pdf(x).prod(axis=1), dim=3, vectorized=True), {}),
-        (kmc.Model(lambda p: float(stats.norm.pdf(p["a"])), parameters={"a": kmc.Real()}), {"sampler": "kernel-hmc"}),
+        (kmc.Model(lambda p: float(stats.norm.pdf(p["a"])), parameters={"a": kmc.Real()}), {}),
         (kmc.Model(lambda p: float(np.exp(-50 * (p["a"] - 0.5) ** 2)), parameters=BOX), {}),
         (kmc.Model(lambda p: 1e-40 * float(np.exp(-50 * (p["a"] - 0.5) ** 2)), parameters=UNIT), {}),
         (kmc.Model(log_likelihood=lambda x: np.exp(-x @ x), log_prior=lambda x: -0.5 * x @ x, dim=1), {}),
@@ -126,6 +126,11 @@ def warned(target, **options):
 @pytest.mark.parametrize("independent_runs", [1, 2])
 def test_a_density_in_place_of_its_logarithm_has_one_warning(target, options, independent_runs):
     assert warned(target, **options, max_evaluations=300, independent_runs=independent_runs)
+
+
+def test_the_default_sampler_has_it_too():
+    model = kmc.Model(lambda p: float(stats.norm.pdf(p["a"])), parameters={"a": kmc.Real()})
+    assert warned(model, sampler="kernel-hmc", warmup=4, draws=None, max_evaluations=60)
 
 
 @pytest.mark.parametrize(
