@@ -63,6 +63,7 @@ def test_the_seed_determines_the_draws_for_any_number_of_workers(executor):
     np.testing.assert_array_equal(one["posterior"]["x"], other["posterior"]["x"])
 
 
+@pytest.mark.usefixtures("few_particles")
 def test_read_outs_take_the_frozen_surrogate():
     target = Gaussian(3, 0.5, 1.0)
     start = 2 * np.random.default_rng(6).standard_normal((8, 3))
@@ -71,7 +72,7 @@ def test_read_outs_take_the_frozen_surrogate():
     x = np.zeros((1, 3))
     expected = 1.5 * np.log(2 * np.pi) + 0.5 * np.linalg.slogdet(target.covariance)[1] + float(target(x[0]))
     assert abs(float(found["log_evidence"][0]) - expected) < 4 * float(found["se"][0]) + 1e-3
-    assert kmc.expectations(idata, seed=1).attrs["corrected"]
+    assert kmc.expectations(idata, max_surrogate_draws=4_000, quantiles=(), seed=1).attrs["corrected"]
 
 
 def test_a_half_space_without_density_is_no_place_of_draws():
@@ -319,8 +320,9 @@ def test_chains_start_at_draws_that_were_as_predicted():
     assert not any(np.any(np.all(deep == x, axis=1)) for x in state.walkers.x)
 
 
-@pytest.mark.parametrize("seed", slow_except([1, 2], [2]))
-@pytest.mark.parametrize(("b", "sd"), [(0.03, 4.0), (0.1, 14.0)])
+@pytest.mark.parametrize(
+    ("b", "sd", "seed"), slow_except([(0.03, 4.0, 1), (0.03, 4.0, 2), (0.1, 14.0, 1), (0.1, 14.0, 2)], [(0.03, 4.0, 2)])
+)
 def test_the_ends_of_a_ridge_beyond_all_evaluations_are_not_cut_off(b, sd, seed):
     """They were, without a warning, where the regression knew them: at 2.5 standard deviations by tens of nats."""
     target = Banana(2, b)
