@@ -5,10 +5,12 @@ import pytest
 from kmc.control_variates import annealing
 
 
-@pytest.fixture
-def few_particles(monkeypatch):
+@pytest.fixture(scope="module")
+def few_particles():
     """Anneal a sixteenth of the particles: masses have larger errors, which are stated, in a third of the time."""
-    monkeypatch.setattr(annealing, "_POOL", 2**14)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(annealing, "_POOL", 2**14)
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

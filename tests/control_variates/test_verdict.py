@@ -6,6 +6,8 @@ from kmc.control_variates.verdict import judge
 from tests.control_variates.test_domain import made
 from tests.posterior.curved import log_density
 
+pytestmark = pytest.mark.usefixtures("few_particles")
+
 
 def test_mass_far_from_all_draws_is_told():
     """There is no state in the surrogate's second mode, and few proposals."""
@@ -18,7 +20,6 @@ def idata():
     return kmc.sample(log_density, dim=2, draws=None, max_evaluations=900, seed=1, progress=False)
 
 
-@pytest.mark.usefixtures("few_particles")
 @pytest.mark.parametrize("further", [0.0, 1.0])
 def test_expectations_and_evidence_doubt_the_same_surrogates(idata, monkeypatch, further):
     """A mode without draws, that only particles from above find."""

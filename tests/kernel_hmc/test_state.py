@@ -14,6 +14,7 @@ from kmc.samplers.base import SamplerSetup
 from tests.grids import slow_except
 from tests.oracles import differences
 
+pytestmark = pytest.mark.usefixtures("few_particles")
 QUIET = {"sampler": KernelHMC(), "draws": None, "progress": False}
 
 
@@ -63,7 +64,6 @@ def test_the_seed_determines_the_draws_for_any_number_of_workers(executor):
     np.testing.assert_array_equal(one["posterior"]["x"], other["posterior"]["x"])
 
 
-@pytest.mark.usefixtures("few_particles")
 def test_read_outs_take_the_frozen_surrogate():
     target = Gaussian(3, 0.5, 1.0)
     start = 2 * np.random.default_rng(6).standard_normal((8, 3))

@@ -17,6 +17,7 @@ from kmc.surrogate.emulator.jit_state import check_structure, log_densities
 from kmc.surrogate.jit_state import values_and_gradients
 from kmc.surrogate.process import Seen
 
+pytestmark = pytest.mark.usefixtures("few_particles")
 TIMES = np.linspace(0.1, 2.0, 7)
 MISSING = np.array([1.0, 0.8, np.nan, 0.4, 0.3, 0.3, 0.2])
 COUNTS = np.array([3, 1, 2, 0, 1, 0, 0])
@@ -314,7 +315,6 @@ def test_a_resumed_run_has_the_same_draws(whole, tmp_path):
         np.testing.assert_array_equal(resumed.posterior["b"].values, whole)
 
 
-@pytest.mark.usefixtures("few_particles")
 def test_surrogates_are_read_out():
     """Corrected averages, evidence and draws of the frozen surrogate, whose normalizing constant is known."""
     model, mean, covariance = linear()
