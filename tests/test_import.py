@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 CORE = "numpy, scipy, numba, arviz, xarray, rich.live"
 OPTIONAL = "matplotlib", "pymc", "sklearn", "torch", "dask", "distributed", "zarr", "bridgestan", "pandas", "jax"
 
@@ -30,6 +32,7 @@ def output_of(program):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.packages
 def test_no_optional_package_is_loaded():
     assert not set(output_of(LOADED_BY_KMC)) & set(OPTIONAL)
 

@@ -15,7 +15,6 @@ from tests.control_variates.synthetic import gaussian_state
 from tests.posterior.curved import TRUTH, log_density
 from tests.posterior.test_expectations import tampered
 
-
 pytestmark = pytest.mark.usefixtures("few_particles")
 
 

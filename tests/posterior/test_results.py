@@ -13,7 +13,7 @@ from kmc.posterior.results import read
 from kmc.run.frozen_surrogates import decoded
 from tests.posterior.curved import MODEL, log_density
 
-pytestmark = pytest.mark.usefixtures("few_particles")
+pytestmark = [pytest.mark.usefixtures("few_particles"), pytest.mark.arviz]
 FEW = {"max_surrogate_draws": 4_000}
 QUICK = {"dim": 2, "draws": None, "max_evaluations": 900, "progress": False}
 
