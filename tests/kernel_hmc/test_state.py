@@ -265,7 +265,7 @@ def test_with_gradients_fewer_evaluations_are_enough():
     start, spent = np.random.default_rng(6).standard_normal((4, 5)), []
     for gradients in (None, bent_slope):
         sampler = KernelHMC(gradients=gradients)
-        idata = run(bent, 5, start, max_evaluations=400, seed=7, sampler=sampler)
+        idata = run(bent, 5, start, max_evaluations=300, seed=7, sampler=sampler)
         assert idata.sample_stats["acceptance_rate"].mean() > 0.5
         spent.append(idata.attrs["n_evaluations_warmup"])
     assert spent[1] < 0.7 * spent[0]

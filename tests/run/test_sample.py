@@ -519,7 +519,7 @@ def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
     ids=["stairs", "box", "a large constant"],
 )
 def test_awkward_densities(target):
-    idata = run(target, draws=50)
+    idata = run(target, draws=50, warmup=25)
     assert positions(idata).shape == (4, 50, 2) and np.ptp(positions(idata)) > 0.5
     np.testing.assert_array_equal(statistic(idata, "lp"), [[target(x) for x in c] for c in positions(idata)])
 
