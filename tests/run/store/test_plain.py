@@ -127,8 +127,8 @@ def test_the_default_sampler_goes_on_from_each_phase(target, options):
         initial=x,
         initial_log_density=np.array(list(map(target, x))),
         draws=20,
-        warmup=30,
-        max_evaluations=150,
+        warmup=20,
+        max_evaluations=120,
         seed=np.random.SeedSequence(3),
         noisy=options.get("noisy", False),
     )
