@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.arviz
 CORE = "numpy, scipy, numba, arviz, xarray, rich.live"
 OPTIONAL = "matplotlib", "pymc", "sklearn", "torch", "dask", "distributed", "zarr", "bridgestan", "pandas", "jax"
 

@@ -1,5 +1,7 @@
 """``kmc.evidence`` on runs with known normalizing constants."""
 
+from functools import cache
+
 import arviz
 import numpy as np
 import pytest
@@ -85,11 +87,16 @@ def wedge(x):
     return -x[0] - x[1] if x[1] > x[0] > 0 else -np.inf
 
 
+@cache
+def run_of_the_wedge(seed):
+    return kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=seed, progress=False)
+
+
 @pytest.mark.parametrize("seed", slow_except([1001, 1003], [1003]))
 def test_the_evidence_behind_an_edge_that_is_not_declared(seed, monkeypatch):
     """Without a region it is too large by 0.4 to 0.6 nats; near an edge errors may be larger than stated, it says."""
     monkeypatch.setattr(annealing, "_POOL", 2**15)
-    idata = kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=seed, progress=False)
+    idata = run_of_the_wedge(seed)
     with pytest.warns(kmc.KmcWarning, match=r"The surrogate is in doubt.*it has mass at .* of the proposals where the"):
         found = kmc.evidence(idata)
     assert abs(float(found["log_evidence"][0]) - np.log(0.5)) < 0.15 and float(found["se"][0]) < 0.05
@@ -102,9 +109,8 @@ def test_the_evidence_behind_an_edge_that_is_not_declared(seed, monkeypatch):
 def test_evidence_that_is_not_known_is_nan(monkeypatch):
     monkeypatch.setattr("kmc.posterior.evidence._UNKNOWN", 0.0)
     monkeypatch.setattr(annealing, "_POOL", 2**14)
-    idata = kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=1002, progress=False)
     with pytest.warns(kmc.KmcWarning, match="The evidence is not known"):
-        found = kmc.evidence(idata)
+        found = kmc.evidence(run_of_the_wedge(1003))
     assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])
 
 
