@@ -6,6 +6,8 @@ from scipy.signal import lfilter
 
 from kmc.ess import bulk_ess, worst_bulk_ess
 
+pytestmark = pytest.mark.arviz
+
 
 def by_arviz(draws):
     return arviz.ess(xarray.Dataset({"x": (("chain", "draw", "column"), draws)}))["x"].values

@@ -4,6 +4,9 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.arviz
 CORE = "numpy, scipy, numba, arviz, xarray, rich.live"
 OPTIONAL = {"matplotlib", "pymc", "pints", "sklearn", "torch", "dask", "distributed", "zarr", "bridgestan", "pandas"}
 OPTIONAL |= {"jax"}
@@ -31,6 +34,7 @@ def output_of(program):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.packages
 def test_no_optional_package_is_loaded():
     assert not set(output_of(LOADED_BY_KMC)) & OPTIONAL
 

@@ -7,6 +7,8 @@ from kmc.kernels import Gaussian
 from kmc.linalg import cholesky_whitening, eigen_whitening, eigh, generalized_eigh, ridge_path, symmetric_power
 from tests.oracles import ridge
 
+pytestmark = pytest.mark.packages
+
 
 @pytest.fixture
 def rng():

@@ -31,6 +31,8 @@ COPIES = {
     "deepcopy": copy.deepcopy,
 }
 
+pytestmark = pytest.mark.arviz
+
 
 # What two of a kind are compared by
 

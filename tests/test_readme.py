@@ -14,8 +14,9 @@ from kmc.control_variates import annealing
 
 README = Path(__file__).parents[1] / "README.md"
 SMALLER = [
-    (r"max_evaluations=6000", "max_evaluations=700"),
-    (r"draws=5000", "draws=20, max_evaluations=300"),
+    (r"max_evaluations=6000", "max_evaluations=500"),
+    (r"max_evaluations=600,", "max_evaluations=250,"),
+    (r"draws=5000", "draws=20, max_evaluations=200"),
     (r"kmc.expectations\(idata\)", "kmc.expectations(idata, max_surrogate_draws=2000)"),
 ]
 NEEDED = {"kmc.report(": "matplotlib"}  # extras, by what shows that a block needs them

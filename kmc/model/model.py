@@ -211,7 +211,7 @@ class Model:
     The functions of a nested sampler, with a prior that is uniform between -5 and 5:
 
     >>> nested = kmc.Model(log_likelihood=lambda x: -0.5 * x @ x, prior_transform=lambda u: 10 * u - 5, dim=2)
-    >>> idata = kmc.sample(nested, draws=None, max_evaluations=600, seed=1, progress=False)
+    >>> idata = kmc.sample(nested, draws=None, max_evaluations=400, seed=1, progress=False)
     >>> found = kmc.evidence(idata, progress=False)
     >>> bool(abs(found["log_evidence"][0] - np.log(2 * np.pi / 100)) < 0.1)
     True
@@ -224,7 +224,7 @@ class Model:
     ...     likelihood=kmc.likelihoods.Normal([2.1, 1.3, 0.7, 0.5, 0.2], sd="sigma"),
     ...     parameters={"start": kmc.HalfNormal(5), "rate": kmc.HalfNormal(2), "sigma": kmc.HalfNormal(1)},
     ... )
-    >>> idata = kmc.sample(decay, max_evaluations=300, seed=1, progress=False)
+    >>> idata = kmc.sample(decay, max_evaluations=150, seed=1, progress=False)
     >>> idata["posterior_predictive"]["y"].dims
     ('chain', 'draw', 'y_dim_0')
 
@@ -238,7 +238,7 @@ class Model:
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as said:
     ...     warnings.simplefilter("always")
-    ...     idata = kmc.sample(failing, max_evaluations=300, seed=1, progress=False)
+    ...     idata = kmc.sample(failing, max_evaluations=150, seed=1, progress=False)
     >>> any("all of them have rate > 3.2" in str(each.message) for each in said)
     True
     """

@@ -10,6 +10,8 @@ import peers
 import pytest
 import targets
 
+pytestmark = pytest.mark.arviz
+
 EXACT = [name for name, make in targets.DENSITIES.items() if hasattr(make(), "sample")]
 DRAWS = 20_000
 

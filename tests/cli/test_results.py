@@ -10,7 +10,10 @@ import xarray
 from kmc import cli
 from kmc.cli import results
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to converge
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::kmc.KmcWarning"),
+    pytest.mark.packages,
+]  # the runs are too short to converge
 
 
 @pytest.fixture

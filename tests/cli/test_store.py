@@ -13,7 +13,7 @@ import kmc
 from kmc import cli
 from tests.cli.test_runs import SMALL, imports, source  # noqa: F401
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::kmc.KmcWarning"), pytest.mark.packages]
 OPTIONS = ["--dim", "2", "--draws", "60", "--warmup", "20", *SMALL]
 
 

@@ -56,7 +56,7 @@ def test_a_wrong_likelihood_is_seen():
         found = kmc.simulation_based_calibration(conjugate(2.0), simulate, 40, seed=2, **QUICK)
     assert len(json.loads(found.attrs["warnings"])) == 1
     with pytest.warns(kmc.KmcWarning, match=r"The ranks of mu \(p = "):
-        kmc.simulation_based_calibration(conjugate(), lambda p, rng: simulate(p, rng) + 1.0, 40, seed=3, **QUICK)
+        kmc.simulation_based_calibration(conjugate(), lambda p, rng: simulate(p, rng) + 1.0, 20, seed=3, **QUICK)
 
 
 class Map:
@@ -67,12 +67,12 @@ class Map:
 
 
 def test_ranks_are_those_of_the_seed_for_any_executor_and_number_of_runs(found):
-    first = found["prior_sbc"]["mu"].values[:, :5]
+    first = found["prior_sbc"]["mu"].values[:, :3]
     with ThreadPoolExecutor(3) as threads:
         for executor in (threads, Map(), 2):
-            again = kmc.simulation_based_calibration(conjugate(), simulate, 5, seed=1, executor=executor, **QUICK)
+            again = kmc.simulation_based_calibration(conjugate(), simulate, 3, seed=1, executor=executor, **QUICK)
             np.testing.assert_array_equal(again["prior_sbc"]["mu"].values, first)
-    other = kmc.simulation_based_calibration(conjugate(), simulate, 5, seed=2, **QUICK)
+    other = kmc.simulation_based_calibration(conjugate(), simulate, 3, seed=2, **QUICK)
     assert not np.any(other["prior_sbc"]["mu"].values == first)
 
 
@@ -207,7 +207,7 @@ def test_ties_have_a_random_rank():
     model = kmc.Model(
         log_likelihood=lambda p, y: np.zeros(len(p["mu"])), parameters={"mu": kmc.Normal(0, 1)}, vectorized=True
     )
-    found = kmc.simulation_based_calibration(model, lambda p, rng: None, 40, seed=1, **QUICK)
+    found = kmc.simulation_based_calibration(model, lambda p, rng: None, 20, seed=1, **QUICK)
     assert found["p_value"]["log_likelihood"] > 0.01
 
 

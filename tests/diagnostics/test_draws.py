@@ -8,6 +8,8 @@ import xarray
 import kmc
 from kmc.diagnostics.draws import read_draws
 
+pytestmark = pytest.mark.packages
+
 
 def test_arrays():
     x = np.random.default_rng(0).standard_normal((3, 10, 2))

@@ -227,11 +227,13 @@ def check(modes, names):
     assert np.all(np.isfinite(modes["ess"]))
 
 
+@pytest.mark.arviz
 def test_results_of_kmc():
     idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=400, sampler="random-walk", seed=1, progress=False)
     check(slow_modes(idata, 2), ["x[0]", "x[1]"])
 
 
+@pytest.mark.arviz
 def test_results_of_emcee():
     emcee, arviz = pytest.importorskip("emcee"), pytest.importorskip("arviz")
     if not hasattr(arviz, "from_emcee"):
@@ -243,6 +245,7 @@ def test_results_of_emcee():
     check(slow_modes(arviz.from_emcee(sampler, var_names=["a", "b"]), 2), ["a", "b"])
 
 
+@pytest.mark.arviz
 @pytest.mark.filterwarnings("ignore")
 def test_results_of_pymc():
     pymc = pytest.importorskip("pymc")

@@ -122,6 +122,7 @@ def test_a_chain_with_the_wrong_spread_is_found():
     assert 3 < found.autocorrelation_time < 12  # (1 + .7) / (1 - .7) = 5.7
 
 
+@pytest.mark.arviz
 def test_results_of_arviz_and_other_containers():
     x = RNG.standard_normal((2, 60, 3))
     expected = kernel_stein_discrepancy(x, standard, random_state=0)

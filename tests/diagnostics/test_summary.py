@@ -15,6 +15,8 @@ from kmc import cli
 from kmc.diagnostics.summary import Circle
 from kmc.run.results import container
 
+pytestmark = pytest.mark.packages
+
 
 @pytest.mark.parametrize(("low", "high"), [(-np.pi, np.pi), (0.0, 24.0), (-30.0, 330.0)])
 def test_mean_and_sd_are_scipys(low, high):

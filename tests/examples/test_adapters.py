@@ -9,7 +9,10 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGES = "bilby", "cobaya", "pypesto", "umbridge"
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the budgets are small, and the packages have warnings of their own
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.arviz,
+]  # the budgets are small, and the packages have warnings of their own
 
 
 @pytest.fixture(autouse=True)

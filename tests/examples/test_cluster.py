@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.arviz
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "cluster.py"
 
 

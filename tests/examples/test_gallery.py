@@ -24,6 +24,9 @@ def example(name, *packages):
     return importlib.import_module(name)
 
 
+pytestmark = pytest.mark.packages
+
+
 def pictures():
     import matplotlib.pyplot as plt
 

@@ -10,6 +10,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("pymc")
 
+pytestmark = pytest.mark.arviz
+
 
 @pytest.fixture(scope="module")
 def example():

@@ -14,6 +14,7 @@ from kmc.samplers.base import SamplerSetup
 from tests.grids import slow_except
 from tests.oracles import differences
 
+pytestmark = pytest.mark.usefixtures("few_particles")
 QUIET = {"sampler": KernelHMC(), "draws": None, "progress": False}
 
 
@@ -71,7 +72,7 @@ def test_read_outs_take_the_frozen_surrogate():
     x = np.zeros((1, 3))
     expected = 1.5 * np.log(2 * np.pi) + 0.5 * np.linalg.slogdet(target.covariance)[1] + float(target(x[0]))
     assert abs(float(found["log_evidence"][0]) - expected) < 4 * float(found["se"][0]) + 1e-3
-    assert kmc.expectations(idata, seed=1).attrs["corrected"]
+    assert kmc.expectations(idata, max_surrogate_draws=4_000, quantiles=(), seed=1).attrs["corrected"]
 
 
 def test_a_half_space_without_density_is_no_place_of_draws():
@@ -264,7 +265,7 @@ def test_with_gradients_fewer_evaluations_are_enough():
     start, spent = np.random.default_rng(6).standard_normal((4, 5)), []
     for gradients in (None, bent_slope):
         sampler = KernelHMC(gradients=gradients)
-        idata = run(bent, 5, start, max_evaluations=400, seed=7, sampler=sampler)
+        idata = run(bent, 5, start, max_evaluations=300, seed=7, sampler=sampler)
         assert idata.sample_stats["acceptance_rate"].mean() > 0.5
         spent.append(idata.attrs["n_evaluations_warmup"])
     assert spent[1] < 0.7 * spent[0]
@@ -319,8 +320,9 @@ def test_chains_start_at_draws_that_were_as_predicted():
     assert not any(np.any(np.all(deep == x, axis=1)) for x in state.walkers.x)
 
 
-@pytest.mark.parametrize("seed", slow_except([1, 2], [2]))
-@pytest.mark.parametrize(("b", "sd"), [(0.03, 4.0), (0.1, 14.0)])
+@pytest.mark.parametrize(
+    ("b", "sd", "seed"), slow_except([(0.03, 4.0, 1), (0.03, 4.0, 2), (0.1, 14.0, 1), (0.1, 14.0, 2)], [(0.03, 4.0, 2)])
+)
 def test_the_ends_of_a_ridge_beyond_all_evaluations_are_not_cut_off(b, sd, seed):
     """They were, without a warning, where the regression knew them: at 2.5 standard deviations by tens of nats."""
     target = Banana(2, b)

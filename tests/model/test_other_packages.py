@@ -83,3 +83,6 @@ def test_a_pints_posterior():
     posterior = pints.LogPosterior(likelihood, pints.UniformLogPrior([0.0], [3.0]))
     inside, outside = Evaluator(kmc.Model(posterior, 1))(np.array([[1.0], [4.0]]))
     assert inside == pytest.approx(posterior([1.0])) and outside == -np.inf
+
+
+pytestmark = pytest.mark.arviz

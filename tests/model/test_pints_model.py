@@ -11,6 +11,8 @@ from kmc.run.structure import structured
 
 pints = pytest.importorskip("pints")
 
+pytestmark = pytest.mark.arviz
+
 import pints.toy  # noqa: E402, F811
 
 TIMES = np.linspace(0.0, 40.0, 15)

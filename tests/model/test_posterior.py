@@ -9,6 +9,8 @@ from scipy import stats
 
 import kmc
 
+pytestmark = pytest.mark.arviz
+
 DATA = np.random.default_rng(0).normal(1.0, 1.0, 20)
 
 

@@ -22,7 +22,10 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
-pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS", "ignore::FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS", "ignore::FutureWarning"),
+    pytest.mark.packages,
+]
 
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])

@@ -20,7 +20,10 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.op import Op
 
-pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS", "ignore::FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS", "ignore::FutureWarning"),
+    pytest.mark.packages,
+]
 
 TIMES = np.linspace(0.1, 2.0, 7)
 DATA = np.array([1.0, 0.8, 0.6, 0.4, 0.3, 0.3, 0.2])

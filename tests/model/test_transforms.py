@@ -223,6 +223,7 @@ def test_the_volume_of_correlation_matrices(size, volume, rng):
     assert abs(ratios.mean() - volume) < 4 * ratios.std() / np.sqrt(len(x)) + 1e-9
 
 
+@pytest.mark.arviz
 @pytest.mark.parametrize(
     ("transform", "theirs"),
     [

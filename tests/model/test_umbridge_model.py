@@ -18,6 +18,8 @@ import pytest
 
 import kmc
 
+pytestmark = pytest.mark.arviz
+
 T = np.linspace(0.0, 2.0, 6)
 DATA = 2.0 * np.exp(-1.2 * T) + 0.05 * np.random.default_rng(0).standard_normal(6)
 PARAMETERS = {"start": kmc.HalfNormal(5), "rates": kmc.HalfNormal(2, shape=2), "sigma": kmc.HalfNormal(1)}

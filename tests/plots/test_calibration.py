@@ -57,6 +57,9 @@ def test_arviz_draws_the_same_numbers(ranks):
         pytest.importorskip("arviz_plots").plot_ecdf_pit(ranks)
 
 
+pytestmark = pytest.mark.packages
+
+
 @pytest.fixture
 def simulated():
     rng = np.random.default_rng(2)

@@ -89,6 +89,9 @@ def test_without_a_figure_pyplot_makes_one(idata):
     pyplot.close("all")
 
 
+pytestmark = pytest.mark.packages
+
+
 def test_contours_hold_the_shares_that_they_claim():
     rng = np.random.default_rng(2)
     density, _, _ = np.histogram2d(*rng.standard_normal((2, 200_000)), bins=60)

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 import kmc
 from tests.counted import Counted
 
+pytestmark = pytest.mark.packages
+
 
 def log_density(x):
     return -0.5 * float((x[0] / 2.0) ** 2 + (x[1] - 1.0) ** 2)

@@ -8,6 +8,8 @@ from kmc.spectral.coarse import CoarseModel
 from kmc.spectral.timescales import ImpliedTimescales
 from kmc.spectral.transition_functions import CKTest
 
+pytestmark = pytest.mark.packages
+
 CHAIN = np.array([[0.90, 0.08, 0.02], [0.10, 0.85, 0.05], [0.02, 0.03, 0.95]])
 
 

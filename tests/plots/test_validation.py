@@ -6,6 +6,8 @@ from matplotlib.figure import Figure
 
 from kmc.plots import plot_validation
 
+pytestmark = pytest.mark.packages
+
 
 def table(bandwidths, regularizations, kernels=("gaussian",)):
     grid = [(k, b, r) for k in kernels for b in bandwidths for r in regularizations]

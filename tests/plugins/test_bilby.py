@@ -8,7 +8,10 @@ bilby = pytest.importorskip("bilby")
 import kmc
 from kmc.plugins.bilby import Kmc
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # budgets are small, and bilby has warnings of its own
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.arviz,
+]  # budgets are small, and bilby has warnings of its own
 
 TRUTH = {"m": 0.5, "c": 0.2}
 TIMES = np.arange(0, 10, 0.1)

@@ -10,7 +10,10 @@ from scipy import stats
 
 import kmc
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # budgets are small, and cobaya has warnings of its own
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.arviz,
+]  # budgets are small, and cobaya has warnings of its own
 
 MEAN, COVARIANCE = [0.2, 0.0], [[0.1, 0.05], [0.05, 0.2]]
 

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.arviz
+
 
 @pytest.mark.parametrize("name", ["bilby", "cobaya", "pints", "pypesto"])
 def test_the_error_says_what_to_install(name, monkeypatch):

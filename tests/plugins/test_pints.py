@@ -10,6 +10,8 @@ import pints.toy  # noqa: F811
 from kmc.ess import bulk_ess
 from kmc.plugins.pints import KernelHMC
 
+pytestmark = pytest.mark.arviz
+
 TIMES = np.linspace(0, 1000, 1000)
 RATE, CAPACITY, SD = 0.015, 500.0, 10.0
 LOWER, UPPER = np.array([0.01, 400, SD * 0.1]), np.array([0.02, 600, SD * 100])

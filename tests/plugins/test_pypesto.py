@@ -11,7 +11,10 @@ from scipy import stats
 import kmc
 from kmc.plugins.pypesto import KmcSampler
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # budgets are small, and pyPESTO has warnings of its own
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.arviz,
+]  # budgets are small, and pyPESTO has warnings of its own
 
 WEIGHTS, MEANS, VARIANCES = np.array([0.3, 0.7]), np.array([-1.5, 2.5]), np.array([0.1, 0.2])
 

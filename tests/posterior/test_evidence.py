@@ -1,5 +1,7 @@
 """``kmc.evidence`` on runs with known normalizing constants."""
 
+from functools import cache
+
 import arviz
 import numpy as np
 import pytest
@@ -85,24 +87,30 @@ def wedge(x):
     return -x[0] - x[1] if x[1] > x[0] > 0 else -np.inf
 
 
+@cache
+def run_of_the_wedge(seed):
+    return kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=seed, progress=False)
+
+
 @pytest.mark.parametrize("seed", slow_except([1001, 1003], [1003]))
-def test_the_evidence_behind_an_edge_that_is_not_declared(seed):
+def test_the_evidence_behind_an_edge_that_is_not_declared(seed, monkeypatch):
     """Without a region it is too large by 0.4 to 0.6 nats; near an edge errors may be larger than stated, it says."""
-    idata = kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=seed, progress=False)
+    monkeypatch.setattr(annealing, "_POOL", 2**15)
+    idata = run_of_the_wedge(seed)
     with pytest.warns(kmc.KmcWarning, match=r"The surrogate is in doubt.*it has mass at .* of the proposals where the"):
         found = kmc.evidence(idata)
     assert abs(float(found["log_evidence"][0]) - np.log(0.5)) < 0.15 and float(found["se"][0]) < 0.05
     with pytest.warns(kmc.KmcWarning, match=r"The surrogate is not used: it has mass at .* of the proposals where the"):
-        expected = kmc.expectations(idata)
+        expected = kmc.expectations(idata, max_surrogate_draws=4000, quantiles=())
     np.testing.assert_allclose(expected["mean"], expected["plain_mean"], rtol=1e-12)
     assert np.all(np.abs(expected["mean"] - [0.5, 1.5]) < 4 * expected["mcse"])
 
 
 def test_evidence_that_is_not_known_is_nan(monkeypatch):
     monkeypatch.setattr("kmc.posterior.evidence._UNKNOWN", 0.0)
-    idata = kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=1002, progress=False)
+    monkeypatch.setattr(annealing, "_POOL", 2**14)
     with pytest.warns(kmc.KmcWarning, match="The evidence is not known"):
-        found = kmc.evidence(idata)
+        found = kmc.evidence(run_of_the_wedge(1003))
     assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])
 
 
@@ -240,7 +248,8 @@ def test_an_estimate_with_an_error_of_nats_is_no_number():
         assert np.isnan(kmc.evidence(idata, model=kmc.Model(neck, 12), max_evaluations=300)["log_evidence"][0])
 
 
-def test_a_parameter_without_a_prior_has_no_evidence():
+def test_a_parameter_without_a_prior_has_no_evidence(monkeypatch):
+    monkeypatch.setattr(annealing, "_POOL", 2**15)
     flat = kmc.Model(
         log_likelihood=lambda p: -0.5 * (p["a"] ** 2 + (p["b"] - 1) ** 2),
         parameters={"a": kmc.Normal(0, 1), "b": kmc.Real()},
@@ -252,8 +261,9 @@ def test_a_parameter_without_a_prior_has_no_evidence():
     assert abs(float(integral["log_evidence"][0]) - 0.5 * np.log(np.pi)) < 4 * float(integral["se"][0]) < 0.1
 
 
-def test_independent_runs_that_differ_have_no_evidence():
+def test_independent_runs_that_differ_have_no_evidence(monkeypatch):
     """One has another constant, as of another version of the model."""
+    monkeypatch.setattr(annealing, "_POOL", 2**15)
     runs = [
         kmc.sample(lambda x, c=c: c - 0.5 * x @ x, dim=2, draws=None, max_evaluations=600, seed=1, progress=False)
         for c in (0.0, 1.0)

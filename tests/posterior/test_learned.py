@@ -5,6 +5,7 @@ import pytest
 
 import kmc
 from kmc.model.toys import Banana
+from tests.grids import slow_except
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 SCALES = np.array([1.0, 2.0, 3.0])
@@ -53,7 +54,7 @@ def test_a_run_without_draws_answers_for_a_normal(run):
     assert "predictions by a surrogate" in draws.posterior.attrs["description"]
 
 
-@pytest.mark.parametrize("evaluations", [30, 150])
+@pytest.mark.parametrize("evaluations", slow_except([30, 150], [30]))
 def test_errors_contain_what_the_surrogate_does_not_know(evaluations):
     """After 30 evaluations a banana is hardly known, after 150 mostly: in two of three runs errors can be believed."""
     target = Banana(2)
@@ -63,7 +64,7 @@ def test_errors_contain_what_the_surrogate_does_not_know(evaluations):
         assert np.median([off(one, column, true) for one in found]) < 4
 
 
-@pytest.mark.parametrize("seed", [1, 2, 5])
+@pytest.mark.parametrize("seed", slow_except([1, 2, 5], [1]))
 def test_mass_behind_an_edge_does_not_count(seed):
     """The support of an exponential density is not declared: the evidence is 0, or there is none, and a reason."""
     run = short(lambda x: -np.sum(x) if np.all(x > 0) else -np.inf, 2, 100, initial=np.full((4, 2), 1.0), seed=seed)

@@ -5,6 +5,8 @@ import pytest
 
 import kmc
 
+pytestmark = pytest.mark.arviz
+
 QUICK = {"draws": 40, "warmup": 0, "sampler": "random-walk", "seed": 1, "progress": False}
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.control_variates.means import SurrogateChains
 from kmc.control_variates.replicate import Replicate
 from kmc.posterior import resample
 from kmc.posterior.resample import _of_replicate
@@ -16,10 +15,15 @@ from tests.control_variates.synthetic import gaussian_state
 from tests.posterior.curved import TRUTH, log_density
 from tests.posterior.test_expectations import tampered
 
+pytestmark = pytest.mark.usefixtures("few_particles")
+
 
 @pytest.fixture(scope="module")
 def many(idata):
-    return kmc.resample(idata, draws=2000)
+    """Draws that are made in four blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resample, "_BLOCK", 500)
+        return kmc.resample(idata, draws=2000)
 
 
 def test_draws_have_the_moments_of_the_posterior(many):
@@ -28,6 +32,7 @@ def test_draws_have_the_moments_of_the_posterior(many):
     mean, sd = TRUTH
     assert np.all(np.abs(x.mean(axis=(0, 1)) - mean) < 0.1 * sd)
     assert np.all(np.abs(x.std(axis=(0, 1)) / sd - 1) < 0.05)
+    assert len(np.unique(x.reshape(-1, 2), axis=0)) > 4000
 
 
 def test_the_distance_is_stated(many):
@@ -39,7 +44,7 @@ def test_the_distance_is_stated(many):
 def test_a_surrogate_that_contradicts_the_draws_has_no_bound(idata):
     wrong = tampered(idata)
     with pytest.warns(kmc.KmcWarning, match="The surrogate contradicts the draws"):
-        found = kmc.resample(wrong, draws=2000, model=kmc.Model(log_density, dim=2))
+        found = kmc.resample(wrong, draws=400, model=kmc.Model(log_density, dim=2))
     assert found["posterior"].attrs["total_variation_bound"] == 1.0
 
 
@@ -49,22 +54,13 @@ def test_parameters_with_names(named):
     assert found["posterior"]["b"].shape == (4, 400)
     assert found["unconstrained_posterior"]["x"].shape == (4, 400, 3)
     assert abs(float(found["posterior"]["b"].mean()) - 1) < 0.1
-    assert kmc.resample(named, draws=400)["posterior"].equals(found["posterior"])
     assert not kmc.resample(named, draws=400, seed=1)["posterior"].equals(found["posterior"])
 
 
-def test_many_draws_are_made_in_blocks(idata, monkeypatch):
-    blocks = []
-    monkeypatch.setattr(resample, "_BLOCK", 500)
-    monkeypatch.setattr(
-        SurrogateChains, "draws", lambda self, n, draws=SurrogateChains.draws: blocks.append(n) or draws(self, n)
-    )
-    x = kmc.resample(idata, draws=2000)["posterior"]["x"].values
-    assert x.shape == (4, 2000, 2) and len(np.unique(x.reshape(-1, 2), axis=0)) > 4000
-    assert blocks.count(-(-4 * 500 // 32)) == 16
-    mean, sd = TRUTH
-    assert np.all(np.abs(x.mean(axis=(0, 1)) - mean) < 0.1 * sd)
-    assert np.all(np.abs(x.std(axis=(0, 1)) / sd - 1) < 0.05)
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same(named):
+    one, other = (kmc.resample(named, draws=100, seed=1)["posterior"] for _ in range(2))
+    assert one.equals(other)
 
 
 def test_more_draws_than_fit_in_memory_are_refused(idata):
@@ -89,5 +85,5 @@ def test_several_modes_of_a_density_with_a_large_constant():
     at_x, at_y = values
     moves = np.full((4, 100), MOVES.index("surrogate"))
     replicate = Replicate(x, at_x, y, at_y, moves, density)
-    points, _, _ = _of_replicate(replicate, 2000, np.random.SeedSequence(1))
-    assert abs(np.mean(points[:, 0] > 0) - 0.5) < 0.05
+    points, _, _ = _of_replicate(replicate, 400, np.random.SeedSequence(1))
+    assert abs(np.mean(points[:, 0] > 0) - 0.5) < 4 * np.sqrt(0.25 / 400)

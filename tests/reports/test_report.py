@@ -12,7 +12,7 @@ import kmc
 from kmc import cli
 
 pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::kmc.KmcWarning"), pytest.mark.arviz]
 
 
 class Parsed(HTMLParser):

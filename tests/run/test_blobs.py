@@ -11,6 +11,8 @@ from kmc.errors import EvaluationError
 from kmc.model.model import Model
 from tests.grids import slow_except
 
+pytestmark = pytest.mark.arviz
+
 ARVIZ = int(version("arviz").split(".")[0])
 
 

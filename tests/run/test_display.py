@@ -10,6 +10,8 @@ from rich.console import Console
 from kmc.run.display import make_display, steps
 from kmc.run.progress import Progress
 
+pytestmark = pytest.mark.packages
+
 RECORD = Progress(
     phase="sampling",
     draw=0,

@@ -117,7 +117,7 @@ def warned(target, **options):
         (lambda x: float(np.exp(-0.5 * x @ x)), {"dim": 2}),
         (lambda x: float(stats.norm.pdf(x, 0, 0.1).prod()), {"dim": 2, "initial": np.full((4, 2), 0.3)}),
         (kmc.Model(lambda x: stats.norm.pdf(x).prod(axis=1), dim=3, vectorized=True), {}),
-        (kmc.Model(lambda p: float(stats.norm.pdf(p["a"])), parameters={"a": kmc.Real()}), {"sampler": "kernel-hmc"}),
+        (kmc.Model(lambda p: float(stats.norm.pdf(p["a"])), parameters={"a": kmc.Real()}), {}),
         (kmc.Model(lambda p: float(np.exp(-50 * (p["a"] - 0.5) ** 2)), parameters=BOX), {}),
         (kmc.Model(lambda p: 1e-40 * float(np.exp(-50 * (p["a"] - 0.5) ** 2)), parameters=UNIT), {}),
         (kmc.Model(log_likelihood=lambda x: np.exp(-x @ x), log_prior=lambda x: -0.5 * x @ x, dim=1), {}),
@@ -126,6 +126,11 @@ def warned(target, **options):
 @pytest.mark.parametrize("independent_runs", [1, 2])
 def test_a_density_in_place_of_its_logarithm_has_one_warning(target, options, independent_runs):
     assert warned(target, **options, max_evaluations=300, independent_runs=independent_runs)
+
+
+def test_the_default_sampler_has_it_too():
+    model = kmc.Model(lambda p: float(stats.norm.pdf(p["a"])), parameters={"a": kmc.Real()})
+    assert warned(model, sampler="kernel-hmc", warmup=4, draws=None, max_evaluations=60)
 
 
 @pytest.mark.parametrize(
@@ -253,10 +258,11 @@ def test_failed_calls_are_told_from_nan_after_a_resume(tmp_path):
         return np.nan if x[0] < -1.5 else -0.5 * float(x @ x)
 
     model = kmc.Model(half, dim=2, on_error="reject")
-    expected = kmc.sample(model, **SETTINGS)
+    settings = {**SETTINGS, "max_evaluations": 200}
+    expected = kmc.sample(model, **settings)
     path = tmp_path / "run.zarr"
-    for n in (100, 300, 1000):
-        idata = kmc.sample(model, store=path, resume=True, callback=lambda p, n=n: p.n_evaluations > n, **SETTINGS)
+    for n in (100, 1000):
+        idata = kmc.sample(model, store=path, resume=True, callback=lambda p, n=n: p.n_evaluations > n, **settings)
     assert expected.attrs["n_failed"] > 0 and expected.attrs["n_nonfinite"] > 0
     for name in ("n_failed", "n_nonfinite"):
         assert idata.attrs[name] == expected.attrs[name]

@@ -14,6 +14,8 @@ from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component, Density
 from tests.control_variates.synthetic import gaussian_state
 
+pytestmark = pytest.mark.packages
+
 EYE = np.eye(2)
 SETTINGS = {"draws": 60, "max_evaluations": 600, "seed": 3, "progress": False, "chains": 4}
 

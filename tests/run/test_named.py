@@ -14,6 +14,8 @@ from kmc.model.model import Model
 from kmc.run.results import to_arviz
 from tests.run.sweeps import trace
 
+pytestmark = pytest.mark.packages
+
 LEGACY = int(version("arviz").split(".")[0]) < 1
 ALPHA = np.array([2.0, 3.0, 5.0])
 SMALL = kmc.KernelHMC()

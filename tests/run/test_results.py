@@ -14,6 +14,8 @@ from kmc.samplers.base import MOVES, STATS
 from tests.grids import slow_except
 from tests.run.sweeps import trace
 
+pytestmark = pytest.mark.packages
+
 LEGACY = int(version("arviz").split(".")[0]) < 1
 MODEL = Model(float, 2)
 SAVED = {*STATS, "lp"}

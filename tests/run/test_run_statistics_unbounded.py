@@ -89,8 +89,8 @@ def test_a_linear_log_density():
 def test_a_far_start_or_a_far_mode_is_no_wrong_sign(sampler, far):
     """Neither a start far from the mode nor a mode far from the start, whatever the result of the run."""
     initial = far * (1 + 0.1 * np.random.default_rng(0).standard_normal((4, 2)))
-    run(lambda x: -0.5 * float(x @ x), sampler, dim=2, initial=initial, max_evaluations=450, draws=None)
-    run(lambda x: -0.5 * float((x - far) @ (x - far)), sampler, dim=2, max_evaluations=450, draws=None)
+    run(lambda x: -0.5 * float(x @ x), sampler, dim=2, initial=initial, max_evaluations=200, draws=None)
+    run(lambda x: -0.5 * float((x - far) @ (x - far)), sampler, dim=2, max_evaluations=200, draws=None)
 
 
 # The check alone

@@ -505,7 +505,9 @@ def test_one_start_point_of_positive_density_is_enough():
 def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
     """Every proposal has density zero."""
     initial = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 60.0], [-50.0, 50.0]])
-    idata = run(lambda x: 0.0 if np.all(x == 0) else -np.inf, initial=initial, draws=None, max_evaluations=600)
+    idata = run(
+        lambda x: 0.0 if np.all(x == 0) else -np.inf, initial=initial, warmup=5, draws=None, max_evaluations=100
+    )
     assert np.all(positions(idata) == 0)
 
 
@@ -519,7 +521,7 @@ def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
     ids=["stairs", "box", "a large constant"],
 )
 def test_awkward_densities(target):
-    idata = run(target, draws=50)
+    idata = run(target, draws=50, warmup=25)
     assert positions(idata).shape == (4, 50, 2) and np.ptp(positions(idata)) > 0.5
     np.testing.assert_array_equal(statistic(idata, "lp"), [[target(x) for x in c] for c in positions(idata)])
 

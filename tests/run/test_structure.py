@@ -19,6 +19,7 @@ from kmc.surrogate.emulator.jit_state import check_structure, log_densities
 from kmc.surrogate.jit_state import values_and_gradients
 from kmc.surrogate.process import Seen
 
+pytestmark = pytest.mark.usefixtures("few_particles")
 TIMES = np.linspace(0.1, 2.0, 7)
 MISSING = np.array([1.0, 0.8, np.nan, 0.4, 0.3, 0.3, 0.2])
 COUNTS = np.array([3, 1, 2, 0, 1, 0, 0])
@@ -258,41 +259,36 @@ def test_draws_are_those_of_the_closed_form():
 
 
 def test_a_sharp_curved_posterior_needs_few_simulations():
-    """Two decays with narrow errors from prior starts: by the log-density alone it takes several times as many."""
+    """Two decays with narrow errors from prior starts: learning the log-density takes twice as many."""
 
     def curve(p):
         return p["a"] * np.exp(-p["k"] * TIMES) + np.exp(-p["l"] * TIMES)
 
     data = curve({"a": 2.0, "k": 3.0, "l": 0.5}) * (1 + 0.02 * np.sin(7 * TIMES))
     priors = {"a": kmc.LogNormal(0, 1), "k": kmc.LogNormal(0, 1), "l": kmc.LogNormal(0, 1), "s": kmc.LogNormal(-3, 1)}
-    spent = []
-    for save_outputs in True, False:
-        model = kmc.Model(
-            simulator=curve,
-            inputs=["a", "k", "l"],
-            likelihood=of.LogNormal(data, sd="s"),
-            parameters=priors,
-            save_outputs=save_outputs,
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            idata = kmc.sample(model, max_evaluations=1000, draws=None, **OPTIONS)
-        spent.append(idata.attrs["n_evaluations_warmup"])
-    assert spent[0] < 0.7 * spent[1]
+    model = kmc.Model(simulator=curve, inputs=["a", "k", "l"], likelihood=of.LogNormal(data, sd="s"), parameters=priors)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = kmc.sample(model, max_evaluations=600, draws=None, **OPTIONS)
+    assert idata.attrs["n_evaluations_warmup"] < 190  # 276 by the log-density
 
 
-def test_stores_and_other_processes_have_the_same_draws(tmp_path):
+@pytest.fixture(scope="module")
+def whole():
+    """The draws of a run without a store."""
+    return kmc.sample(linear()[0], draws=20, **OPTIONS).posterior["b"].values
+
+
+def test_stores_and_other_processes_have_the_same_draws(whole, tmp_path):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        kmc.sample(linear()[0], draws=20, executor=pool, store=tmp_path / "run.zarr", **OPTIONS)
+    np.testing.assert_array_equal(kmc.load(tmp_path / "run.zarr").posterior["b"].values, whole)
+
+
+def test_a_resumed_run_has_the_same_draws(whole, tmp_path):
+    """It stopped within climbs, and when learning was nearly done."""
     model, _, _ = linear()
-    whole = kmc.sample(model, draws=40, store=tmp_path / "run.zarr", **OPTIONS)
-    pool = concurrent.futures.ThreadPoolExecutor(2)
-    for other in kmc.sample(model, draws=40, executor=pool, **OPTIONS), kmc.load(tmp_path / "run.zarr"):
-        np.testing.assert_array_equal(other.posterior["b"].values, whole.posterior["b"].values)
-
-
-def test_a_resumed_run_has_the_same_draws(tmp_path):
-    model, _, _ = linear()
-    whole = kmc.sample(model, draws=40, **OPTIONS)
-    for stop in 20, 60, 110:
+    for stop in 20, 110:
         path = tmp_path / f"{stop}.zarr"
         calls = []
 
@@ -307,20 +303,18 @@ def test_a_resumed_run_has_the_same_draws(tmp_path):
             likelihood=model.simulation.likelihoods["y"],
             parameters={"b": kmc.Normal(0, 5, shape=3)},
         )
-        kmc.sample(stopping, draws=40, store=path, **OPTIONS)
-        resumed = kmc.sample(model, draws=40, store=path, resume=True, **OPTIONS)
-        np.testing.assert_array_equal(resumed.posterior["b"].values, whole.posterior["b"].values)
+        kmc.sample(stopping, draws=20, store=path, **OPTIONS)
+        resumed = kmc.sample(model, draws=20, store=path, resume=True, **OPTIONS)
+        np.testing.assert_array_equal(resumed.posterior["b"].values, whole)
 
 
 def test_surrogates_are_read_out():
-    """Corrected averages, evidence and draws of the frozen surrogate, whose normalizing constant is known."""
-    model, mean, covariance = linear()
+    """Corrected averages and the evidence, of an emulator."""
+    model, mean, _ = linear()
     idata = kmc.sample(model, max_evaluations=600, draws=None, **OPTIONS)
-    found = kmc.expectations(idata)
+    found = kmc.expectations(idata, max_surrogate_draws=8_000, quantiles=())
     assert np.all(np.abs(found["mean"].values - mean) < 4 * found["mcse"].values + 1e-3)
     assert float(kmc.evidence(idata)["se"][0]) < 0.1
-    drawn = kmc.resample(idata, 400).posterior["b"].values.reshape(-1, 3)
-    np.testing.assert_allclose(drawn.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.2)
 
 
 def test_a_simulator_that_fails_costs_its_points_alone():
@@ -359,14 +353,13 @@ def test_a_run_without_draws_answers_from_its_outputs():
         assert np.isfinite(kmc.expectations(other, model=model)["mean"]).all()
 
 
-def test_a_run_is_extended_and_reported(tmp_path):
+def test_a_run_is_extended_and_reported(whole, tmp_path):
     model, _, _ = linear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first = kmc.sample(model, draws=20, independent_runs=2, **OPTIONS)
-        whole = kmc.sample(model, draws=30, independent_runs=2, **OPTIONS)
-        longer = kmc.extend(first, draws=10, target=model, progress=False)
-    np.testing.assert_array_equal(longer.posterior["b"].values, whole.posterior["b"].values)
+        first = kmc.sample(model, draws=12, **OPTIONS)
+        longer = kmc.extend(first, draws=8, target=model, progress=False)
+    np.testing.assert_array_equal(longer.posterior["b"].values, whole)
     kmc.report(longer, tmp_path / "report.html")
     assert "b[0]" in (tmp_path / "report.html").read_text(encoding="utf-8")
 

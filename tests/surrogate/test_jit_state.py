@@ -18,6 +18,8 @@ from tests.jit_states import allocations, evaluate
 from tests.oracles import differences, mcmc
 from tests.oracles import point as oracle
 
+pytestmark = pytest.mark.packages
+
 STATES = {
     "kernels": mcmc.jit_state(3, known=0, seed=10),
     "known slopes": mcmc.jit_state(3, known=4, seed=11),

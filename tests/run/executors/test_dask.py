@@ -17,6 +17,8 @@ from tests.run.store.runs import log_density, settings
 
 distributed = pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.packages
+
 
 @pytest.fixture(scope="module")
 def client():

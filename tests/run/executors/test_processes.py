@@ -29,6 +29,7 @@ ROOT = Path(kmc.__file__).parent.parent
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.packages
 def test_two_processes_give_the_same_draws():
     shift = 0.25
     here, there = (

@@ -40,6 +40,9 @@ def test_zarr_reads_what_was_put(tmp_path, dtype):
     assert array.metadata.dimension_names == ("draw", "chain", "x_dim_0")
 
 
+pytestmark = pytest.mark.packages
+
+
 def test_rows_before_are_not_touched(tmp_path):
     records = put(tmp_path, 0, np.arange(10.0))
     before = (tmp_path / "table/x/c/0").read_bytes()

@@ -11,7 +11,7 @@ from kmc.model.space import ParameterSpace
 from tests.grids import slow_except
 from tests.run.store.runs import assert_same, groups, log_density, settings
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning"), pytest.mark.packages]
 
 
 @pytest.mark.parametrize("save_warmup", slow_except([False, True], {True}))

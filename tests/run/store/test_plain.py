@@ -127,14 +127,14 @@ def test_the_default_sampler_goes_on_from_each_phase(target, options):
         initial=x,
         initial_log_density=np.array(list(map(target, x))),
         draws=20,
-        warmup=30,
-        max_evaluations=150,
+        warmup=20,
+        max_evaluations=120,
         seed=np.random.SeedSequence(3),
         noisy=options.get("noisy", False),
     )
     whole = kmc.KernelHMC(gradients=options.get("gradients"))._start(setup)
     restored, phases = restore(flatten(whole)), []
-    while phases.count("main") < 8:
+    while phases.count("main") < 3:
         phases.append(phase(whole))
         parts = flatten(restored)
         assert parts.foreign == list(filter(None, [options.get("gradients")]))
