@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,7 +34,7 @@ class Law(Protocol):
         """Return draws (*shape, *own shape)."""
 
 
-def law_of(distribution: Any) -> Law:
+def law_of(distribution: Any) -> Law | NormalAround:
     """Return a distribution in that form.
 
     Raises
@@ -41,7 +42,7 @@ def law_of(distribution: Any) -> Law:
     TypeError, ValueError
         It is not a continuous distribution with numbers as its parameters; the message says what to do instead.
     """
-    if isinstance(distribution, (LKJFactor, OnCircle)):
+    if isinstance(distribution, (LKJFactor, OnCircle, NormalAround)):
         return distribution
     if isinstance(distribution, _FROZEN_DIRICHLET):
         return _OfSimplex(distribution)
@@ -159,6 +160,62 @@ class OnCircle:
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Return uniform numbers."""
         return rng.uniform(self.low, self.high, shape)
+
+
+@dataclass(frozen=True)
+class NormalAt:
+    """Normal distributions, of numbers or of their logarithms."""
+
+    mean: Any  # numbers that broadcast to those of the values
+    sd: Any
+    of_log: bool
+
+    @property
+    def transform(self) -> transforms.Transform:
+        """The transform onto the support."""
+        return transforms.Above(0.0) if self.of_log else transforms.Identity()
+
+    def log_density(self, values: np.ndarray) -> np.ndarray:
+        """Return the log-density of each value."""
+        with np.errstate(all="ignore"):
+            x = np.log(values) if self.of_log else values
+            density = -0.5 * ((x - self.mean) / self.sd) ** 2 - np.log(self.sd) - 0.5 * np.log(2.0 * np.pi)
+            return np.asarray(density - x if self.of_log else density)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Return draws (*shape)."""
+        x = np.asarray(self.mean + self.sd * rng.standard_normal(shape))
+        return np.exp(x) if self.of_log else x
+
+
+@dataclass(frozen=True)
+class NormalAround:
+    """Such a distribution with other parameters as its mean or standard deviation, by name."""
+
+    mean: float | str
+    sd: float | str
+    of_log: bool
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Names of the parameters that it depends on."""
+        return tuple(term for term in (self.mean, self.sd) if isinstance(term, str))
+
+    @property
+    def transform(self) -> transforms.Transform:
+        """The transform onto the support."""
+        return NormalAt(0.0, 1.0, self.of_log).transform
+
+    def at(self, values: Mapping[str, Any], ndim: int) -> NormalAt:
+        """Return the distribution of arrays of so many dimensions, at parameters (n, *shape) by name."""
+
+        def along(term: float | str) -> Any:
+            if not isinstance(term, str):
+                return term
+            array = np.asarray(values[term], float)
+            return array.reshape(len(array), *[1] * (ndim + 1 - array.ndim), *array.shape[1:])
+
+        return NormalAt(along(self.mean), along(self.sd), self.of_log)
 
 
 @dataclass(frozen=True)

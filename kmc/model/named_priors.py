@@ -13,7 +13,7 @@ from scipy import stats
 
 from kmc.checks import as_array, check_count, check_number
 from kmc.model import transforms
-from kmc.model.distributions import LKJFactor, OnCircle, between
+from kmc.model.distributions import LKJFactor, NormalAround, OnCircle, between
 from kmc.model.parameters import check_interval
 from kmc.model.priors import WithPrior
 
@@ -24,7 +24,9 @@ class Normal(WithPrior):
 
     Parameters
     ----------
-    mean, sd : float
+    mean, sd : float or str
+        Numbers, or names of parameters that are declared before: the prior of a hierarchical model. Their shapes
+        broadcast to that of this parameter.
     shape : int or tuple of int, optional
         Of an array of independent numbers with this prior, as for :class:`kmc.Real`.
 
@@ -33,23 +35,34 @@ class Normal(WithPrior):
     >>> import kmc
     >>> kmc.Normal(0, 1, shape=3)
     Normal(mean=0.0, sd=1.0, shape=(3,))
+
+    Eight effects around an unknown mean, with an unknown standard deviation:
+
+    >>> import numpy as np
+    >>> parameters = {"mu": kmc.Normal(0, 5), "tau": kmc.HalfNormal(5), "theta": kmc.Normal("mu", "tau", shape=8)}
+    >>> model = kmc.Model(lambda p: -0.5 * float(p["theta"] @ p["theta"]), parameters=parameters)
+    >>> model.prior_draws(np.random.default_rng(0), 100)["theta"].shape
+    (100, 8)
+
     >>> kmc.Normal(0, -1)
     Traceback (most recent call last):
         ...
     ValueError: sd=-1: expected a number in (0, inf)
     """
 
-    mean: float
-    sd: float
+    mean: float | str
+    sd: float | str
     shape: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check(self, mean=-np.inf, sd=0.0)
+        _check_unless_named(self, mean=-np.inf, sd=0.0)
 
     @property
     def distribution(self) -> Any:
-        """The frozen distribution of scipy.stats."""
+        """The frozen distribution of scipy.stats; or one that depends on other parameters."""
+        if isinstance(self.mean, str) or isinstance(self.sd, str):
+            return NormalAround(self.mean, self.sd, of_log=False)
         return stats.norm(self.mean, self.sd)
 
 
@@ -90,8 +103,8 @@ class LogNormal(WithPrior):
 
     Parameters
     ----------
-    mean, sd : float
-        Mean and standard deviation of the log.
+    mean, sd : float or str
+        Mean and standard deviation of the log: numbers or names of parameters, as for :class:`Normal`.
     shape : int or tuple of int, optional
         As for :class:`Normal`.
 
@@ -102,19 +115,21 @@ class LogNormal(WithPrior):
     1.0
     """
 
-    mean: float
-    sd: float
+    mean: float | str
+    sd: float | str
     shape: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check(self, mean=-np.inf, sd=0.0)
-        if abs(self.mean) > 700.0:
+        _check_unless_named(self, mean=-np.inf, sd=0.0)
+        if not isinstance(self.mean, str) and abs(self.mean) > 700.0:
             raise ValueError(f"mean={self.mean!r}: expected the log of a float64, between -700 and 700")
 
     @property
     def distribution(self) -> Any:
-        """The frozen distribution of scipy.stats."""
+        """The frozen distribution of scipy.stats; or one that depends on other parameters."""
+        if isinstance(self.mean, str) or isinstance(self.sd, str):
+            return NormalAround(self.mean, self.sd, of_log=True)
         return stats.lognorm(self.sd, scale=np.exp(self.mean))
 
 
@@ -525,6 +540,11 @@ class LKJ(WithPrior):
     def distribution(self) -> Any:
         """The distribution, of kmc."""
         return LKJFactor(int(self.size), self.concentration)
+
+
+def _check_unless_named(prior: Any, **least: float) -> None:
+    """Check what is not the name of a parameter."""
+    _check(prior, **{name: low for name, low in least.items() if not isinstance(getattr(prior, name), str)})
 
 
 def _check(prior: Any, **least: float) -> None:

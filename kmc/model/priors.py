@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from kmc.checks import is_number
 from kmc.model import transforms
 from kmc.model.angles import Direction, circle_attrs
-from kmc.model.distributions import Law, law_of, named
+from kmc.model.distributions import Law, NormalAround, NormalAt, law_of, named
 from kmc.model.parameters import Fixed, Parameter
 
 _LEAST = np.finfo(np.float64).tiny
@@ -104,24 +104,45 @@ class Prior(WithPrior):
 
 
 class JointPrior:
-    """The joint prior of all parameters that have one: they are independent.
+    """The joint prior of all parameters that have one: independent, or given parameters that were declared before.
 
     Parameters
     ----------
     priors : mapping of str to WithPrior
     batches : mapping of str to tuple of int
         The shape of the array of each parameter's values.
+    fixed : mapping of str to float or ndarray, optional
+        Known values, which priors may name.
+
+    Raises
+    ------
+    ValueError
+        A prior names something that is not a number or an array of numbers with a prior declared before.
     """
 
-    def __init__(self, priors: Mapping[str, WithPrior], batches: Mapping[str, tuple[int, ...]]):
-        self._laws = {
-            name: (law_of(prior.distribution), prior.transform, batches[name]) for name, prior in priors.items()
-        }
+    def __init__(
+        self,
+        priors: Mapping[str, WithPrior],
+        batches: Mapping[str, tuple[int, ...]],
+        fixed: Mapping[str, Any] | None = None,
+    ):
+        self._fixed = {name: np.asarray(value, float)[None] for name, value in (fixed or {}).items()}
+        self._laws: dict[str, tuple[Law | NormalAround, transforms.Transform, tuple[int, ...]]] = {}
+        for name, prior in priors.items():
+            law = law_of(prior.distribution)
+            for parent in law.parents if isinstance(law, NormalAround) else ():
+                self._check_parent(name, batches[name], parent)
+            self._laws[name] = law, prior.transform, batches[name]
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the parameters that have a prior."""
         return tuple(self._laws)
+
+    @property
+    def depends(self) -> bool:
+        """Whether a prior names other parameters."""
+        return any(isinstance(law, NormalAround) for law, _, _ in self._laws.values())
 
     def log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the sum of the log-densities (n,) at values (n, *shape) by name.
@@ -133,10 +154,10 @@ class JointPrior:
         log-density is NaN, from overflow far out in a tail.
         """
         total: Any = 0.0
-        for name, (law, _, _) in self._laws.items():
+        for name, law in self._at(values):
             with np.errstate(over="ignore", invalid="ignore"):
                 each = law.log_density(values[name])
-            each = np.where(each < _NIL, -np.inf, each)
+            each = each if isinstance(law, NormalAt) else np.where(each < _NIL, -np.inf, each)
             total = total + each.sum(axis=tuple(range(1, each.ndim)))
         return np.where(np.isnan(total), -np.inf, total)
 
@@ -146,7 +167,7 @@ class JointPrior:
         Nearly: in nats, half as low as what is zero in double precision.
         """
         found = []
-        for name, (law, _, _) in self._laws.items():
+        for name, law in self._at(values):
             each = law.log_density(values[name])
             if np.any(np.median(each, axis=0) < 0.5 * _NIL):
                 found.append(name)
@@ -158,7 +179,33 @@ class JointPrior:
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
         """Draw values (n, *shape) by name; those that rounding put on the edge of the support are moved inside."""
-        return {name: _draw(law, transform, rng, (n, *batch)) for name, (law, transform, batch) in self._laws.items()}
+        drawn: dict[str, np.ndarray] = {}
+        for name, law in self._at(drawn):  # parents first
+            _, transform, batch = self._laws[name]
+            drawn[name] = _draw(law, transform, rng, (n, *batch))
+        return drawn
+
+    def _at(self, values: Mapping[str, np.ndarray]) -> Iterator[tuple[str, Law]]:
+        """Yield each distribution, at the values (n, *shape) of the parameters that it depends on."""
+        for name, (law, _, batch) in self._laws.items():
+            own = law.at({**self._fixed, **values}, len(batch)) if isinstance(law, NormalAround) else law
+            yield name, own
+
+    def _check_parent(self, name: str, batch: tuple[int, ...], parent: str) -> None:
+        shape = self._fixed[parent].shape[1:] if parent in self._fixed else None
+        if parent in self._laws:
+            _, transform, own = self._laws[parent]
+            shape = own if not transform.shape else None
+        if shape is None:
+            raise ValueError(
+                f"parameters[{name!r}] names {parent!r}: expected one of {', '.join(map(repr, self._laws)) or 'none'}, "
+                "parameters with priors of single numbers that are declared before it"
+            )
+        if len(shape) > len(batch) or any(k not in (1, m) for k, m in zip(shape[::-1], batch[::-1], strict=False)):
+            raise ValueError(
+                f"parameters[{name!r}] of shape {batch} names {parent!r} of shape {shape}: expected a shape that "
+                "broadcasts to it"
+            )
 
 
 def as_parameter(name: str, given: Any) -> Parameter | Fixed:

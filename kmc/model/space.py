@@ -144,7 +144,7 @@ class ParameterSpace:
             self._blocks[name] = Block(transform, batch, slice(start, self.dim))
         self._starts = {name: one.start for name, one in parameters.items() if one.start is not None}
         priors = {name: parameter for name, parameter in parameters.items() if isinstance(parameter, WithPrior)}
-        self.prior = JointPrior(priors, found.batches) if priors else None
+        self.prior = JointPrior(priors, found.batches, self.fixed) if priors else None
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Return the parameters (n, *shape) at vectors (n, d), by name, in new arrays."""

@@ -10,6 +10,7 @@ from scipy import stats
 import kmc
 from kmc.model import transforms
 from kmc.model.angles import Direction
+from kmc.ess import bulk_ess
 from kmc.model.evaluate import Evaluator, evaluate_point, evaluate_rows
 from tests.oracles import transforms as oracles
 
@@ -268,6 +269,82 @@ def test_data_that_contradict_a_prior_are_told(data):
         warnings.simplefilter("ignore")
         idata = kmc.sample(model, **options)
     assert ("against-prior" in idata.attrs["warning_codes"]) == (data == 60.0)
+
+
+# Priors that name other parameters
+
+SCHOOLS = {
+    "mu": kmc.Normal(0, 5),
+    "tau": kmc.HalfNormal(5),
+    "each": kmc.HalfNormal(2, shape=3),
+    "theta": kmc.Normal("mu", "tau", shape=(2, 3)),
+    "size": kmc.LogNormal("mu", 0.5),
+    "spread": kmc.Normal(1, "each", shape=(2, 3)),
+}
+
+
+@pytest.mark.parametrize("fixed", [(), ("mu",), ("tau", "each")])
+def test_a_hierarchical_prior_is_the_product_of_its_conditionals(fixed):
+    values = {"mu": 1.5, "tau": 2.0, "each": [0.5, 1.0, 3.0]}
+    model = kmc.Model(flat, parameters=SCHOOLS).fix(**{name: values[name] for name in fixed})
+    for x in np.random.default_rng(1).standard_normal((5, model.dim)):
+        p = values_of(model, x) | {name: np.array(values[name]) for name in fixed}
+        expected = stats.norm(p["mu"], p["tau"]).logpdf(p["theta"]).sum()
+        expected += stats.lognorm(0.5, scale=np.exp(p["mu"])).logpdf(p["size"])
+        expected += stats.norm(1, p["each"]).logpdf(p["spread"]).sum()
+        expected += 0.0 if "mu" in fixed else stats.norm(0, 5).logpdf(p["mu"])
+        if "tau" not in fixed:
+            expected += stats.halfnorm(scale=5).logpdf(p["tau"]) + stats.halfnorm(scale=2).logpdf(p["each"]).sum()
+        np.testing.assert_allclose(evaluate_point(model, x).value - model.log_jacobian(x), expected, rtol=1e-10)
+
+
+def test_draws_of_a_hierarchical_prior():
+    drawn = kmc.Model(flat, parameters=SCHOOLS).prior_draws(np.random.default_rng(2), 20_000)
+    assert drawn["theta"].shape == (20_000, 2, 3) and drawn["size"].shape == (20_000,)
+    z = (drawn["theta"] - drawn["mu"][:, None, None]) / drawn["tau"][:, None, None]
+    w = (drawn["spread"] - 1.0) / drawn["each"][:, None, :]
+    logs = (np.log(drawn["size"]) - drawn["mu"]) / 0.5
+    for found in z[:, 1, 2], w[:, 0, 1], logs:
+        assert stats.kstest(found, stats.norm.cdf).pvalue > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_a_hierarchical_model_is_sampled():
+    """Two groups of known errors: given tau all is normal, and a grid integrates it."""
+    y, errors = np.array([3.0, -1.0]), np.array([1.0, 2.0])
+    tau = np.linspace(0.005, 25, 4000)
+    variances = errors**2 + tau[:, None] ** 2
+    log_weight = stats.norm(0, np.sqrt(variances)).logpdf(y).sum(axis=1) + stats.halfnorm(scale=5).logpdf(tau)
+    weight = np.exp(log_weight - log_weight.max())
+    expected = weight @ (tau[:, None] ** 2 / variances * y) / weight.sum()
+    model = kmc.Model(
+        lambda p: -0.5 * float(np.sum(((y - p["theta"]) / errors) ** 2)),
+        parameters={"tau": kmc.HalfNormal(5), "theta": kmc.Normal(0, "tau", shape=2)},
+    )
+    idata = kmc.sample(model, max_evaluations=1500, draws=None, seed=1, progress=False)
+    draws = idata.posterior["theta"]
+    error = draws.std(("chain", "draw")) / np.sqrt(bulk_ess(draws.values))
+    np.testing.assert_array_less(np.abs(draws.mean(("chain", "draw")) - expected), 4 * error)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"a": kmc.Normal("b", 1), "b": kmc.Normal(0, 1)}, r"parameters\['a'\] names 'b': expected one of none"),
+        ({"b": kmc.Positive(), "a": kmc.Normal(0, "b")}, r"parameters\['a'\] names 'b': expected one of none"),
+        (
+            {"b": kmc.Dirichlet([1.0, 1.0]), "a": kmc.Normal("b", 1, shape=2)},
+            r"parameters\['a'\] names 'b': expected one of 'b', parameters with priors of single numbers",
+        ),
+        (
+            {"b": kmc.Normal(0, 1, shape=3), "a": kmc.Normal("b", 1, shape=2)},
+            r"parameters\['a'\] of shape \(2,\) names 'b' of shape \(3,\): expected a shape that broadcasts to it",
+        ),
+    ],
+)
+def test_names_in_priors_are_checked(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        kmc.Model(flat, parameters=parameters)
 
 
 # What cannot be a prior
