@@ -9,13 +9,14 @@ import numpy as np
 
 from kmc.arrays import to_numpy
 from kmc.bases import Whitened
-from kmc.checks import Seed, as_generator, check_count
+from kmc.bases.base import as_basis
+from kmc.checks import Seed, as_generator, check_choice, check_count
 from kmc.errors import warn
 from kmc.estimator import as_points
 from kmc.forms import Lagged, accumulate_folds_each
 from kmc.kernels import Kernel
 from kmc.selection import Numbers, held_out
-from kmc.source import SEGMENTS, Source, check_lagtime, folds, is_stream, look, open_source
+from kmc.source import SEGMENTS, Sample, Source, check_lagtime, folds, is_stream, look, open_source
 from kmc.spectral.coarse import Segments, jackknife
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
 from kmc.spectral.pairs import DRIFT, MODES_OF_DENSITY, SomePairs, StationaryDensity, drift, paired, refuse_two, thinned
@@ -60,6 +61,10 @@ class TransitionOperator(TransitionFunctions):
     n_basis : int
         Number of landmarks; all distinct samples if there are fewer.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
+    basis : "nystrom" or object of kmc.bases
+        Kernel sections at landmarks, or functions of your own, such as the features of a model of deeptime:
+        ``kmc.bases.UserFunctions(model.transform, size=model.output_dimension)``. For these, the four parameters above
+        but for the regularization are not used.
     reversible : bool
         Whether the process is reversible in time, as most Markov chain Monte Carlo is: then each pair of
         samples counts in both directions, and the eigenvalues are real; trajectories that start off equilibrium are
@@ -82,9 +87,10 @@ class TransitionOperator(TransitionFunctions):
     spectral_gap_ : float
         1 - λ₁ for one lagtime; 1 - |λ₁| if not reversible.
     bandwidth_, regularization_, landmarks_
-        The chosen ones.
+        The chosen ones; NaN and None for a given basis.
     rank_ : int
-        Number of functions in the span of the ``n_basis`` sections that are linearly independent to working precision.
+        Number of functions in the span of the ``n_basis`` sections that are linearly independent to working precision,
+        or of the given ones.
     cv_results_ : dict of ndarray
         The candidates (bandwidth, regularization) and their held-out VAMP-2 ``score``; empty if there was nothing to
         choose. Of those whose first mode has a score within a standard error of the best one's, the one with the
@@ -143,6 +149,7 @@ class TransitionOperator(TransitionFunctions):
         regularization: Numbers = "cv",
         n_basis: int = 200,
         landmarks: Any = "uniform",
+        basis: Any = "nystrom",
         reversible: bool = True,
         random_state: Seed = None,
     ):
@@ -153,6 +160,7 @@ class TransitionOperator(TransitionFunctions):
         self.regularization = regularization
         self.n_basis = n_basis
         self.landmarks = landmarks
+        self.basis = basis
         self.reversible = reversible
         self.random_state = random_state
 
@@ -184,6 +192,8 @@ class TransitionOperator(TransitionFunctions):
             check_count(self, name, least)
         if not isinstance(self.reversible, (bool, np.bool_)):
             raise TypeError(f"reversible={self.reversible!r}: expected True or False")
+        if isinstance(self.basis, str):
+            check_choice(self, "basis", ("nystrom",))
         epsilons = regularizations(self.regularization)
         self._density: StationaryDensity | None = None
         self._one_way: Segments | None = None
@@ -192,19 +202,27 @@ class TransitionOperator(TransitionFunctions):
         check_lagtime(source, lagtime)
         sample, source = look(source, MOST_FOR_LANDMARKS, rng)
         self.n_features_in_ = sample.x.shape[1]
-        bandwidths = candidates(self, sample)
-        seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
-        centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
-        bases = [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
+        bandwidths, bases = self._bases(sample, rng)
         selected = self._selected(bandwidths, bases, source, lagtime, epsilons)
         if self.reversible:
             selected = self._in_equilibrium(selected, source, lagtime, ends)
         self._keep(selected)
-        self._reach = Reach.of(self.landmarks_, sample.x)
+        self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
         self._find_sets(sample.x)
         self.bandwidth_, self.regularization_ = selected.candidate.bandwidth, selected.regularization
         self.cv_results_ = selected.table
         return self
+
+    def _bases(self, sample: Sample, rng: np.random.Generator) -> tuple[list[float], list[Whitened]]:
+        """Return the bandwidths to compare and their bases, or NaN and the given functions at one scale."""
+        if not isinstance(self.basis, str):
+            basis = as_basis(self.basis, needs=("values",))
+            spread = basis.values(sample.x).std(axis=0)
+            return [np.nan], [Whitened(basis, np.diag(1.0 / np.where(spread > 0, spread, 1.0)))]
+        bandwidths = candidates(self, sample)
+        seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
+        centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
+        return bandwidths, [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
 
     def _selected(
         self, bandwidths: list[float], bases: list[Whitened], source: Source, lagtime: int, epsilons: list[float]
@@ -294,14 +312,15 @@ class TransitionOperator(TransitionFunctions):
         basis: Any = selected.candidate.basis
         k = len(modes.singular_values)
         if k < self.n_components:
+            more = "a larger n_basis or a smaller bandwidth" if isinstance(self.basis, str) else "more functions"
             warn(
-                f"n_components={self.n_components}: the samples determine only {k} modes, and there are {k}; a larger "
-                "n_basis or a smaller bandwidth would give more"
+                f"n_components={self.n_components}: the samples determine only {k} modes, and there are {k}; {more} "
+                "would give more"
             )
         self._modes, self._basis = modes, basis
         parts = [part.within(modes.left).about(modes.left_mean) for part in selected.candidate.segments]
         self._segments = Segments(parts, bool(self.reversible))
-        self.landmarks_, self.rank_ = basis.basis.centers, basis.size
+        self.landmarks_, self.rank_ = getattr(basis.basis, "centers", None), basis.size
         self.eigenvalues_, self.singular_values_ = modes.eigenvalues, modes.singular_values
         self.timescales_ = timescales(self.eigenvalues_, self.lagtime)
         warn_of_nan(self.timescales_, self.eigenvalues_)
