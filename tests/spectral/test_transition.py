@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 from kmc.bases import UserFunctions
 from kmc.errors import KmcWarning
-from kmc.spectral import TransitionOperator, transition
+from kmc.kernels import Gaussian, Metric
+from kmc.spectral import TransitionOperator, transition_selection
 from kmc.spectral.generator_selection import REGULARIZATIONS
 from kmc.spectral.sections import whitened_sections
 from tests.oracles import transition as oracle
@@ -144,6 +145,7 @@ def test_score_is_that_of_deeptime(reversible):
 def test_streams_give_the_fit_of_the_array(reversible, tmp_path):
     x = autoregression(4096 * 4, 0.9, 7, dim=2)
     options = {"n_components": 3, "landmarks": x[::400], "bandwidth": [1.0, 2.0], "reversible": reversible}
+    options["kernel"] = Gaussian()  # no metric is learned, which needs data that can be read again
     whole = TransitionOperator(5, **options, regularization=1e-4).fit(x)
     np.save(tmp_path / "x.npy", x)
     sources = [
@@ -323,6 +325,47 @@ def test_the_first_mode_narrows_down_the_settings():
     first = np.array([[0.934, 0.973, 0.979], [0.947, 0.979, 0.978], [0.955, 0.986, 0.986], [0.947, 0.985, 0.985]])
     part = np.stack([sums, first], axis=2)
     assert sums.mean(axis=0).argmax() == 0  # the time scale of such a setting was less than half of the truth
-    assert transition._chosen([part], sums.mean(axis=0)[None]) == 1
+    assert transition_selection._chosen([part], sums.mean(axis=0)[None]) == 1
     alike = np.stack([sums, np.broadcast_to(first[:, :1], sums.shape)], axis=2)
-    assert transition._chosen([alike], sums.mean(axis=0)[None]) == 0
+    assert transition_selection._chosen([alike], sums.mean(axis=0)[None]) == 0
+
+
+def hopping(n, seed, others):
+    """One coordinate hops between two wells, with a time scale of 100 steps; others forget sooner."""
+    rng = np.random.default_rng(seed)
+    side = np.where(np.cumsum(rng.random(n) < 0.005) % 2, 1.0, -1.0)
+    return np.column_stack([side + 0.25 * rng.standard_normal(n), autoregression(n, 0.9, seed + 1, others)])
+
+
+@pytest.mark.filterwarnings("ignore:.*are complex")
+@pytest.mark.parametrize("reversible", [True, False])
+def test_a_slow_coordinate_is_found_among_others(reversible):
+    """A kernel that weighs all coordinates alike is too wide for the slow one, of which its function is linear."""
+    x, truth = hopping(20_000, 3, 7), -1 / np.log(0.99)
+    options = {"lagtime": 5, "n_components": 8, "n_basis": 100, "reversible": reversible, "random_state": 0}
+    operator, plain = (TransitionOperator(bandwidth=b, **options).fit(x) for b in ("cv", "median"))
+    assert operator.timescales_[0] > 0.7 * truth
+    assert plain.timescales_[0] < 0.5 * truth
+    share = operator.metric_[0] ** 2 / np.sum(operator.metric_**2)
+    assert plain.metric_ is None and share.argmax() == 0 and share.max() > 10 * np.sort(share)[-2]
+    assert operator.cv_results_["metric"].sum() == 3 * len(REGULARIZATIONS)
+    best = operator.cv_results_["bandwidth"] == operator.bandwidth_
+    assert best.sum() == 2 * len(REGULARIZATIONS)
+    mode = operator.transform(x)[:, 0]
+    assert abs(np.corrcoef(mode, np.sign(x[:, 0]))[0, 1]) > 0.95
+
+
+def test_the_metric_does_not_depend_on_units():
+    x = hopping(6000, 4, 2)
+    units = np.array([[2.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.0, 0.3, 1.5]])
+    options = {"lagtime": 5, "n_components": 3, "n_basis": 50, "random_state": 0}
+    one, other = (TransitionOperator(**options).fit(data) for data in (x, x @ units))
+    assert one.metric_ is not None and other.metric_ is not None
+    np.testing.assert_allclose(one.timescales_[0], other.timescales_[0], rtol=0.05)
+
+
+def test_a_kernel_object_keeps_its_metric():
+    x = hopping(3000, 5, 2)
+    given = Metric(Gaussian(), [1.0, 0.1, 0.1])
+    operator = TransitionOperator(5, 3, kernel=given, n_basis=50, random_state=0).fit(x)
+    assert operator.metric_ is None and len(operator.cv_results_["score"]) == 5 * len(REGULARIZATIONS)
