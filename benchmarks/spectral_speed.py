@@ -144,8 +144,8 @@ def trajectories() -> None:
             flush=True,
         )
     print(
-        "\nThe Markov state models are too coarse for ten dimensions. So is a kernel that weighs all coordinates alike: with "
-        "one of the median distance and the first 300,000 frames"
+        "\nThe Markov state models are too coarse for ten dimensions, and so is a kernel that weighs all coordinates "
+        "alike: with one of the median distance and the first 300,000 frames"
     )
     operator = TransitionOperator(LAGTIME, MODES, bandwidth="median", random_state=0).fit(double_well(300_000, 0))
     print(f"the time scale is {operator.timescales_[0]:.0f} ± {operator.timescale_errors_[0]:.0f}.")

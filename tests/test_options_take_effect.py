@@ -235,6 +235,7 @@ ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
             *("kernel", "bandwidth", "regularization", "n_basis", "landmarks", "random_state"),
             lagtime=3,
             n_components=3,
+            basis=Monomials(3, 2),
             reversible=False,
         ),
     ),
