@@ -27,7 +27,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "paper.md"]  # the paper has the form of a journal
 
-ELSEWHERE = "alanine_dipeptide|(bilby|cobaya|pypesto|umbridge)_problem"  # need packages beyond the extra `docs`
+ELSEWHERE = "adenylate_kinase|alanine_dipeptide|(bilby|cobaya|pypesto|umbridge)_problem"  # not of `docs`
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "gallery",

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from kmc.plots import plot_implied_timescales
-from kmc.spectral import TransitionOperator, implied_timescales
+from kmc.spectral import TransitionOperator, features, implied_timescales
 
 FRAME = 1.0  # picoseconds between frames
 LAGTIME = 5  # frames
@@ -99,20 +99,6 @@ def simulate(seed: int, frames: int) -> np.ndarray:
     return found
 
 
-def dihedral(x: np.ndarray, atoms: tuple[int, ...]) -> np.ndarray:
-    """Angle in radians at every frame (n, 10, 3), with IUPAC's sign."""
-    a, b, c, d = (x[:, k] for k in atoms)
-    along = (c - b) / np.linalg.norm(c - b, axis=1, keepdims=True)
-    one, two = np.cross(b - a, c - b), np.cross(c - b, d - c)
-    return np.arctan2(np.sum(np.cross(one, two) * along, axis=1), np.sum(one * two, axis=1))
-
-
-def distances(x: np.ndarray) -> np.ndarray:
-    """Distances between all pairs of heavy atoms, (n, 45)."""
-    first, second = np.triu_indices(x.shape[1], 1)
-    return np.linalg.norm(x[:, first] - x[:, second], axis=2)
-
-
 def _placed(a, b, c, bond, angle, dihedral):
     """The position of an atom that is bonded to c."""
     along = (c - b) / np.linalg.norm(c - b)
@@ -159,16 +145,13 @@ def main() -> None:
         np.save(options.save, x)
         print(f"{len(x)} trajectories of {frames * FRAME / 1000:.1f} ns in {time.perf_counter() - begun:.0f} s")
 
-    angles = [np.column_stack([dihedral(part, PHI), dihedral(part, PSI)]) for part in x]
-    phi = np.degrees(np.concatenate(angles)[:, 0])
+    turns = features.dihedrals(list(x), [PHI, PSI])
+    angles = np.concatenate([np.arctan2(part[:, 2:], part[:, :2]) for part in turns])
+    phi = np.degrees(angles[:, 0])
     turned = (phi > 0) & (phi < 140)  # beyond 140 it rotates on to -180
     print(f"φ > 0 in {np.mean(phi > 0):.1%} of the frames, between 0 and 140 degrees in {np.mean(turned):.1%}")
-    features = {
-        "dihedral angles": [np.column_stack([np.cos(a), np.sin(a)]) for a in angles],
-        "distances": [distances(part) for part in x],
-    }
     found = {}
-    for name, data in features.items():
+    for name, data in (("dihedral angles", turns), ("distances", features.distances(list(x)))):
         begun = time.perf_counter()
         operator = TransitionOperator(lagtime=LAGTIME, n_components=3, random_state=0).fit(data)
         mode = np.concatenate(operator.transform(data))[:, 0]
@@ -180,7 +163,7 @@ def main() -> None:
             f"{name}: correlation with the sign of φ {matches[0]:.3f}, with 0 < φ < 140 {matches[1]:.3f}; time scales "
             f"{', '.join(f'{FRAME * t:.0f}' for t in operator.timescales_)} ps, {time.perf_counter() - begun:.0f} s"
         )
-    pictures(found, np.concatenate(angles), options.output)
+    pictures(found, angles, options.output)
     print(f"Pictures: {options.output / 'alanine_ramachandran.png'}, {options.output / 'alanine_timescales.png'}")
 
 

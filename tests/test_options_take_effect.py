@@ -237,6 +237,7 @@ ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
             *("kernel", "bandwidth", "regularization", "n_basis", "landmarks", "random_state"),
             lagtime=3,
             n_components=3,
+            basis=Monomials(3, 2),
             reversible=False,
         ),
     ),
@@ -398,6 +399,7 @@ RESULTS = "ControlFunctional Decomposition EvaluationError KernelClusters KmcWar
 
 ELSEWHERE = {
     "NeuralEigenfunctions": {"batch_size"},
+    "from_umbridge": {"config", "inputs", "timeout"},
     "sample": {"history"},
 }
 """Options that tests pass in another way."""

@@ -1,3 +1,4 @@
+from kmc.spectral import features as features
 from kmc.spectral.clustering import KernelClusters as KernelClusters
 from kmc.spectral.clustering import kernel_kmeans as kernel_kmeans
 from kmc.spectral.diffusion_map import DiffusionMap as DiffusionMap

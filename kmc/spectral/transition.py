@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from kmc.arrays import to_numpy
 from kmc.bases import Whitened
-from kmc.checks import Seed, as_generator, check_count
+from kmc.bases.base import as_basis
+from kmc.checks import Seed, as_generator, check_choice, check_count
 from kmc.errors import warn
 from kmc.estimator import as_points
-from kmc.forms import Lagged, accumulate_folds_each
 from kmc.kernels import Kernel
-from kmc.selection import Numbers, held_out
-from kmc.source import SEGMENTS, Source, check_lagtime, folds, is_stream, look, open_source
+from kmc.selection import Numbers
+from kmc.source import Sample, Source, check_lagtime, is_stream, look, open_source
 from kmc.spectral.coarse import Segments, jackknife
-from kmc.spectral.generator_selection import N_FOLDS, regularizations
-from kmc.spectral.pairs import DRIFT, MODES_OF_DENSITY, SomePairs, StationaryDensity, drift, paired, refuse_two, thinned
+from kmc.spectral.generator_selection import regularizations
+from kmc.spectral.pairs import DRIFT, MODES_OF_DENSITY, StationaryDensity, drift, paired, refuse_two
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
 from kmc.spectral.tails import Reach
 from kmc.spectral.transition_functions import TransitionFunctions
 from kmc.spectral.transition_modes import (
-    Covariances,
-    TransitionModes,
-    covariances,
-    subspaces,
     timescales,
-    transition_ritz,
-    vamp2,
     warn_of_nan,
 )
-
-MOST_PAIRS = 30_000
-"""Largest number of pairs by which bandwidths are compared; the chosen one is fitted to all pairs."""
+from kmc.spectral.transition_selection import Selected, chosen_setting, modes_of, moments
 
 
 class TransitionOperator(TransitionFunctions):
@@ -54,12 +45,17 @@ class TransitionOperator(TransitionFunctions):
         As in :func:`kmc.kernels.kernel_of`.
     bandwidth : "cv", "median", float or sequence of float
         In the units of X; "median" is the median distance between samples. For "cv" (1/8 to 2 median distances) or a
-        sequence, the one whose modes have the best score on held-out parts of the trajectories is chosen.
+        sequence, the one whose modes have the best score on held-out parts of the trajectories is chosen. For a kernel
+        given by name the largest three are also tried in a metric that is learned from the slow modes, see Notes.
     regularization : "cv", float or sequence of float
         ε, added to the covariance of the basis in units of its mean variance; chosen together with the bandwidth.
     n_basis : int
         Number of landmarks; all distinct samples if there are fewer.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
+    basis : "nystrom" or object of kmc.bases
+        Kernel sections at landmarks, or functions of your own, such as the features of a model of deeptime:
+        ``kmc.bases.UserFunctions(model.transform, size=model.output_dimension)``. For these, the four parameters above
+        but for the regularization are not used.
     reversible : bool
         Whether the process is reversible in time, as most Markov chain Monte Carlo is: then each pair of
         samples counts in both directions, and the eigenvalues are real; trajectories that start off equilibrium are
@@ -82,13 +78,16 @@ class TransitionOperator(TransitionFunctions):
     spectral_gap_ : float
         1 - λ₁ for one lagtime; 1 - |λ₁| if not reversible.
     bandwidth_, regularization_, landmarks_
-        The chosen ones.
+        The chosen ones; NaN and None for a given basis.
     rank_ : int
-        Number of functions in the span of the ``n_basis`` sections that are linearly independent to working precision.
+        Number of functions in the span of the ``n_basis`` sections that are linearly independent to working precision,
+        or of the given ones.
+    metric_ : ndarray, shape (d, d), or None
+        The matrix A of the kernel k(Ax, Ay), if it was learned and is better. It keeps the median distance.
     cv_results_ : dict of ndarray
-        The candidates (bandwidth, regularization) and their held-out VAMP-2 ``score``; empty if there was nothing to
-        choose. Of those whose first mode has a score within a standard error of the best one's, the one with the
-        largest score is chosen. Scores of the chosen bandwidth are by all pairs.
+        The candidates (bandwidth, regularization, whether in the learned metric) and their held-out VAMP-2 ``score``;
+        empty if there was nothing to choose. Of those whose first mode has a score within a standard error of the best
+        one's, the one with the largest score is chosen. Scores of the chosen bandwidth are by all pairs.
     n_features_in_ : int
 
     Notes
@@ -105,8 +104,11 @@ class TransitionOperator(TransitionFunctions):
     pairs are then weighted by the stationary density from the operator without detailed balance ([3]_); see
     :meth:`stationary_weights`.
 
-    Time scales are, up to noise, lower bounds: the slow functions may not be in the span of ``n_basis`` sections, above
-    all in many dimensions, and the standard errors say nothing of that. Compare a larger ``n_basis``.
+    A slow function of a few of many coordinates is not in the span of ``n_basis`` sections of a kernel that weighs all
+    alike. So the gradients of the modes of the best bandwidth, each weighted by its time scale, give a metric in which
+    directions are longer the more the slowest modes vary along them ([4]_); held-out scores decide whether it is used.
+    It is not tried for an iterator. Time scales are still lower bounds, up to noise, and standard errors say nothing
+    of functions that are not in the span: compare a larger ``n_basis``.
 
     Modes that the trajectories never visit cannot be detected: if no trajectory leaves its basin, the slowest mode is
     that of the basins between trajectories, with an eigenvalue of one, and if all are in the same basin nothing
@@ -118,6 +120,8 @@ class TransitionOperator(TransitionFunctions):
     .. [2] Wu and Noé (2020), "Variational approach for learning Markov processes from time series data".
     .. [3] Wu, Nüske, Paul, Klus, Koltai and Noé (2017), "Variational Koopman models: slow collective variables and
        molecular kinetics from short off-equilibrium simulations".
+    .. [4] Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural networks and
+       backpropagation-free machine learning models": the same for regression.
 
     Examples
     --------
@@ -143,6 +147,7 @@ class TransitionOperator(TransitionFunctions):
         regularization: Numbers = "cv",
         n_basis: int = 200,
         landmarks: Any = "uniform",
+        basis: Any = "nystrom",
         reversible: bool = True,
         random_state: Seed = None,
     ):
@@ -153,6 +158,7 @@ class TransitionOperator(TransitionFunctions):
         self.regularization = regularization
         self.n_basis = n_basis
         self.landmarks = landmarks
+        self.basis = basis
         self.reversible = reversible
         self.random_state = random_state
 
@@ -184,6 +190,8 @@ class TransitionOperator(TransitionFunctions):
             check_count(self, name, least)
         if not isinstance(self.reversible, (bool, np.bool_)):
             raise TypeError(f"reversible={self.reversible!r}: expected True or False")
+        if isinstance(self.basis, str):
+            check_choice(self, "basis", ("nystrom",))
         epsilons = regularizations(self.regularization)
         self._density: StationaryDensity | None = None
         self._one_way: Segments | None = None
@@ -192,35 +200,28 @@ class TransitionOperator(TransitionFunctions):
         check_lagtime(source, lagtime)
         sample, source = look(source, MOST_FOR_LANDMARKS, rng)
         self.n_features_in_ = sample.x.shape[1]
-        bandwidths = candidates(self, sample)
-        seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
-        centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
-        bases = [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
-        selected = self._selected(bandwidths, bases, source, lagtime, epsilons)
+        bandwidths, bases = self._bases(sample, rng)
+        selected = chosen_setting(self, bandwidths, bases, source, lagtime, epsilons, sample.counted())
         if self.reversible:
             selected = self._in_equilibrium(selected, source, lagtime, ends)
         self._keep(selected)
-        self._reach = Reach.of(self.landmarks_, sample.x)
+        self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
         self._find_sets(sample.x)
         self.bandwidth_, self.regularization_ = selected.candidate.bandwidth, selected.regularization
+        self.metric_ = selected.candidate.metric
         self.cv_results_ = selected.table
         return self
 
-    def _selected(
-        self, bandwidths: list[float], bases: list[Whitened], source: Source, lagtime: int, epsilons: list[float]
-    ) -> Selected:
-        """Choose the bandwidth by some of the pairs if there are many, and the regularization by all of them."""
-
-        def best(bandwidths: list[float], bases: list[Whitened], data: Source | SomePairs) -> Selected:
-            parts = map(TransitionCandidate, bandwidths, bases, moments(bases, data, lagtime))
-            return select(list(parts), epsilons, self.n_components, bool(self.reversible))
-
-        some = None if len(bases) == 1 or source.once or source.rows is None else thinned(source, lagtime, MOST_PAIRS)
-        if some is None:
-            return best(bandwidths, bases, source)
-        first = best(bandwidths, bases, some)
-        selected = best([first.candidate.bandwidth], [first.candidate.basis], source)
-        return selected._replace(table=_updated(first.table, selected))
+    def _bases(self, sample: Sample, rng: np.random.Generator) -> tuple[list[float], list[Whitened]]:
+        """Return the bandwidths to compare and their bases, or NaN and the given functions at one scale."""
+        if not isinstance(self.basis, str):
+            basis = as_basis(self.basis, needs=("values",))
+            spread = basis.values(sample.x).std(axis=0)
+            return [np.nan], [Whitened(basis, np.diag(1.0 / np.where(spread > 0, spread, 1.0)))]
+        bandwidths = candidates(self, sample)
+        seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
+        centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
+        return bandwidths, [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
 
     def _in_equilibrium(self, selected: Selected, source: Source, lagtime: int, ends: Any) -> Selected:
         """Return the selection, with reweighted samples if the trajectories start off equilibrium.
@@ -294,14 +295,15 @@ class TransitionOperator(TransitionFunctions):
         basis: Any = selected.candidate.basis
         k = len(modes.singular_values)
         if k < self.n_components:
+            more = "a larger n_basis or a smaller bandwidth" if isinstance(self.basis, str) else "more functions"
             warn(
-                f"n_components={self.n_components}: the samples determine only {k} modes, and there are {k}; a larger "
-                "n_basis or a smaller bandwidth would give more"
+                f"n_components={self.n_components}: the samples determine only {k} modes, and there are {k}; {more} "
+                "would give more"
             )
         self._modes, self._basis = modes, basis
         parts = [part.within(modes.left).about(modes.left_mean) for part in selected.candidate.segments]
         self._segments = Segments(parts, bool(self.reversible))
-        self.landmarks_, self.rank_ = basis.basis.centers, basis.size
+        self.landmarks_, self.rank_ = getattr(basis.basis, "centers", None), basis.size
         self.eigenvalues_, self.singular_values_ = modes.eigenvalues, modes.singular_values
         self.timescales_ = timescales(self.eigenvalues_, self.lagtime)
         warn_of_nan(self.timescales_, self.eigenvalues_)
@@ -317,139 +319,7 @@ class TransitionOperator(TransitionFunctions):
         return jackknife(lambda koopman: timescales(_slowest(koopman, k), self.lagtime), segments.without(count))
 
 
-class TransitionCandidate(NamedTuple):
-    """A bandwidth, its basis, and the moments of the pairs."""
-
-    bandwidth: float
-    basis: Whitened
-    segments: list[Lagged]  # of parts of the data in time
-
-    @property
-    def folds(self) -> list[Lagged]:
-        """The moments of each fold; the segments go to the folds in turn."""
-        return _in_turn(self.segments)
-
-    def total(self) -> Lagged:
-        """Return the moments of all pairs."""
-        return sum(self.segments[1:], self.segments[0])
-
-
-class Selected(NamedTuple):
-    """The chosen setting, and its fit."""
-
-    candidate: TransitionCandidate
-    regularization: float
-    modes: TransitionModes
-    table: dict[str, np.ndarray]  # empty if there was nothing to choose
-
-
-def moments(bases: Sequence[Whitened], data: Source | SomePairs, lagtime: int) -> list[list[Lagged]]:
-    """Return the moments of each basis, by a single pass: of parts of the data in time, or of folds of some pairs."""
-    summed = [basis.basis if _is_late(basis) else basis for basis in bases]
-    if isinstance(data, SomePairs):
-        found = [_in_turn(data.moments(basis)) for basis in summed]
-    else:
-        x, labels = folds(data, SEGMENTS)
-        sums = accumulate_folds_each(summed, x, ("lagged",), labels, weights=data.weights, lagtime=lagtime, block=4096)
-        found = [[part.get("lagged") for part in parts] for parts in sums]
-    return [
-        [part.within(basis.matrix) for part in parts] if _is_late(basis) else parts
-        for basis, parts in zip(bases, found)
-    ]
-
-
-def _in_turn(segments: list[Lagged]) -> list[Lagged]:
-    """Return the moments of each fold, to which segments belong in turn."""
-    return [sum(part[1:], part[0]) for k in range(N_FOLDS) if (part := segments[k::N_FOLDS])]
-
-
-def _is_late(basis: Whitened) -> bool:
-    """Whether to whiten moments instead of samples.
-
-    That is less work if the functions are nearly as many as the sections. The kernel matrix is well-conditioned then:
-    no eigenvalue of the operator changes by more than 1e-7.
-    """
-    p, r = basis.matrix.shape
-    return 3 * p**2 < 2 * p * r + 3 * r**2
-
-
-def _updated(table: dict[str, np.ndarray], selected: Selected) -> dict[str, np.ndarray]:
-    """Return the table of the comparison, with the scores of the chosen bandwidth by all pairs if there are any."""
-    if not selected.table:
-        return table
-    score = table["score"].copy()
-    score[table["bandwidth"] == selected.candidate.bandwidth] = selected.table["score"]
-    return table | {"score": score}
-
-
-def select(
-    candidates: Sequence[TransitionCandidate], epsilons: Sequence[float], count: int, reversible: bool
-) -> Selected:
-    """Fit ``count`` modes with the setting whose modes, from the other folds, have the largest mean score on a fold.
-
-    The scores of faster and of rare modes are noise in some folds, that of the first mode alone hardly is. Of the
-    settings whose first mode has a mean score within a standard error of the best one's, the one with the largest score
-    of all modes is used. If there are too few pairs to hold some out (``score`` is NaN), the setting in the middle is
-    used.
-    """
-    parts = [np.full((0, len(epsilons), 2), np.nan) for _ in candidates]
-    if len(candidates) * len(epsilons) > 1:
-        parts = [_held_out(candidate, epsilons, count, reversible) for candidate in candidates]
-    scores = np.array(
-        [part[..., 0].mean(axis=0) if len(part) > 1 else np.full(len(epsilons), np.nan) for part in parts]
-    )
-    if np.any(np.isfinite(scores)):
-        i, j = divmod(_chosen(parts, scores), len(epsilons))
-    else:
-        i, j = len(candidates) // 2, len(epsilons) // 2
-    modes = modes_of(candidates[i].total(), epsilons[j], count, reversible)
-    table = {
-        "bandwidth": np.repeat([candidate.bandwidth for candidate in candidates], len(epsilons)),
-        "regularization": np.tile(epsilons, len(candidates)),
-        "score": scores.ravel() + 1.0,
-    }
-    return Selected(candidates[i], float(epsilons[j]), modes, table if scores.size > 1 else {})
-
-
-def _chosen(parts: Sequence[np.ndarray], scores: np.ndarray) -> int:
-    """Return the number of the setting to use.
-
-    Each candidate's part has the scores of each fold, of all modes and of the first one alone, (f, e, 2).
-    """
-    best = int(np.nanargmax(scores))
-    if len({len(part) for part in parts}) > 1:  # in some folds, no function of a narrow kernel varies
-        return best
-    each = np.concatenate(parts, axis=1)
-    first = each[..., 1]
-    behind = first[:, [int(np.argmax(first.mean(axis=0)))]] - first
-    error = behind.std(axis=0, ddof=1) / np.sqrt(len(behind))
-    return int(np.argmax(np.where(behind.mean(axis=0) <= error, each[..., 0].mean(axis=0), -np.inf)))
-
-
 def _slowest(koopman: np.ndarray, count: int) -> np.ndarray:
     """Return the ``count`` first eigenvalues without the constant's, descending by real part."""
     values = np.sort_complex(np.linalg.eigvals(koopman))[::-1]
     return np.delete(values, np.argmin(np.abs(values - 1.0)))[:count]
-
-
-def modes_of(lagged: Lagged, epsilon: float, count: int, reversible: bool) -> TransitionModes:
-    """Return the ``count`` leading modes at one regularization."""
-    c = covariances(lagged, reversible)
-    ((left, right),) = subspaces(c, [epsilon], count)
-    return transition_ritz(c, left, right)
-
-
-def _held_out(candidate: TransitionCandidate, epsilons, count, reversible) -> np.ndarray:
-    """Scores of all modes and of the first one alone, in each fold and for each ε, (f, e, 2)."""
-    whole = candidate.total()
-    found = []
-    for rest, part in held_out([fold for fold in candidate.folds if 0 < fold.weight < whole.weight], whole):
-        fitted, judged = covariances(rest, reversible), covariances(part, reversible)
-        if fitted.vary():
-            found.append([_scores(fitted, judged, *sides) for sides in subspaces(fitted, epsilons, count)])
-    return np.array(found).reshape(-1, len(epsilons), 2)
-
-
-def _scores(fitted: Covariances, judged: Covariances, left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
-    modes = transition_ritz(fitted, left, right)
-    return vamp2(judged, left, right), vamp2(judged, modes.left[:, :1], modes.right[:, :1])

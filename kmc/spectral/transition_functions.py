@@ -16,7 +16,7 @@ from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is
 from kmc.spectral.coarse import CoarseModel, Segments, coarse_model
 from kmc.spectral.pairs import paired, refuse_two
 from kmc.spectral.tails import Reach
-from kmc.spectral.transition_modes import TransitionModel, TransitionModes, covariances, vamp2
+from kmc.spectral.transition_modes import TransitionModes, covariances, vamp2
 
 SEGMENTS = 16
 """Parts of the data in time, left out one at a time for the standard errors."""
@@ -29,13 +29,13 @@ class TransitionFunctions(Estimator):
 
     lagtime: int
     reversible: bool
-    landmarks_: np.ndarray
+    landmarks_: np.ndarray | None
     eigenvalues_: np.ndarray
     _modes: TransitionModes
     _basis: Whitened
     _segments: Segments
     _sets: dict[int, np.ndarray]
-    _reach: Reach
+    _reach: Reach | None
 
     def transform(self, X: Any) -> Any:
         """Return the modes at points: eigenfunctions, or left singular functions if not reversible.
@@ -56,7 +56,8 @@ class TransitionFunctions(Estimator):
 
     def _modes_at(self, X: Any) -> np.ndarray:
         x = self._check_points(X)
-        self._reach.check(x)
+        if self._reach is not None:
+            self._reach.check(x)
         modes = self._left()
         parts = [modes.values(x[start : start + BLOCK]) for start in range(0, len(x), BLOCK)]
         return np.concatenate(parts) - self._modes.left_mean
@@ -220,12 +221,53 @@ class TransitionFunctions(Estimator):
         found = self.memberships(X, n_sets)
         return [part @ values for part in found] if isinstance(found, list) else found @ values
 
-    def fetch_model(self) -> TransitionModel:
-        """Return the fitted operator as a separate object, which deeptime's tools accept."""
+    def to_deeptime(self) -> Any:
+        """Return a ``deeptime.decomposition.CovarianceKoopmanModel`` with these modes: what its VAMP and TICA return.
+
+        Its features are the modes. deeptime's tools for validation and plots take it, as
+        ``deeptime.util.validation.implied_timescales([model, ...])``.
+
+        Raises
+        ------
+        ImportError
+            deeptime is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kmc.spectral import TransitionOperator
+        >>> rng, x = np.random.default_rng(0), np.zeros((5_000, 1))
+        >>> for t in range(1, len(x)):
+        ...     x[t] = 0.9 * x[t - 1] + rng.standard_normal()
+        >>> operator = TransitionOperator(n_components=2, n_basis=30, random_state=0).fit(x)
+        >>> model = operator.to_deeptime()  # doctest: +SKIP
+        >>> model.timescales().round(0)  # doctest: +SKIP
+        array([9., 5.])
+        """
         self._check_fitted()
+        try:
+            from deeptime.covariance import CovarianceModel
+            from deeptime.decomposition import CovarianceKoopmanModel
+        except ImportError as error:
+            raise ImportError("to_deeptime() needs deeptime: pip install deeptime") from error
         modes = self._modes
-        return TransitionModel(
-            int(self.lagtime), modes.eigenvalues, modes.singular_values, modes.koopman, self._left(), modes.left_mean
+        values = modes.eigenvalues if self.reversible else modes.singular_values
+        one = np.eye(len(values))  # the covariance of the modes at either end of a pair
+        covariances = CovarianceModel(
+            cov_00=one,
+            cov_0t=np.diag(values),
+            cov_tt=one,
+            mean_0=modes.left_mean,
+            mean_t=modes.right_mean,
+            bessels_correction=False,
+            symmetrized=bool(self.reversible),
+            lagtime=int(self.lagtime),
+            data_mean_removed=True,
+        )
+        sides = [Whitened(self._basis.basis, self._basis.matrix @ side).values for side in (modes.left, modes.right)]
+        ranks = {"rank_0": len(values), "rank_t": len(values), "dim": len(values)}
+        return CovarianceKoopmanModel(
+            one, values, one, covariances, **ranks, instantaneous_obs=sides[0], timelagged_obs=sides[1]
         )
 
     def _left(self) -> Whitened:

@@ -13,8 +13,7 @@ reported values are those of the same problem within the span of the modes, with
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -124,53 +123,6 @@ def transition_ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> Tran
     return TransitionModes(
         left, right, c.first_mean @ left, c.second_mean @ right, singular_values, eigenvalues, koopman
     )
-
-
-@dataclass(frozen=True, eq=False)
-class TransitionModel:
-    """A fitted transition operator with deeptime's attribute names, accepted by its tools for validation and plots.
-
-    Among them ``deeptime.util.validation.implied_timescales([model, ...])`` and ``ck_test([model, ...], observable)``.
-
-    Attributes
-    ----------
-    lagtime : int
-        τ, in samples.
-    eigenvalues, singular_values : ndarray, shape (k,)
-        As of :class:`TransitionOperator`, without the constant's.
-    koopman_matrix : ndarray, shape (k + 1, k + 1)
-        K with E[ψ_j(x_{t+τ}) | x_t] = Σ_i ψ_i(x_t) K_ij for ψ = (1, modes).
-    modes : object
-        With ``values(x)``, the modes at the rows of x (n, d), shape (n, k).
-    mean : ndarray, shape (k,)
-        Subtracted from the modes' values.
-    """
-
-    lagtime: int
-    eigenvalues: np.ndarray
-    singular_values: np.ndarray
-    koopman_matrix: np.ndarray
-    modes: Any
-    mean: np.ndarray
-
-    @property
-    def output_dimension(self) -> int:
-        """Number of modes."""
-        return len(self.mean)
-
-    def timescales(self, k: int | None = None, lagtime: int | None = None) -> np.ndarray:
-        """Return the first k time scales, in samples or in the unit of ``lagtime``; NaN where there is none."""
-        return timescales(self.eigenvalues[:k], self.lagtime if lagtime is None else lagtime)
-
-    def transform(self, data: Any) -> np.ndarray:
-        """Return the modes at the rows of data (n, d), shape (n, k)."""
-        return self.modes.values(np.asarray(data, dtype=float)) - self.mean
-
-    def forward(self, data: Any, steps: int = 1) -> np.ndarray:
-        """Return the expected values of the modes ``steps`` lagtimes later, shape (n, k)."""
-        now = self.transform(data)
-        extended = np.column_stack([np.ones(len(now)), now])
-        return (extended @ np.linalg.matrix_power(self.koopman_matrix, steps))[:, 1:]
 
 
 def timescales(eigenvalues: np.ndarray, lagtime: int) -> np.ndarray:

@@ -53,13 +53,13 @@ def test_a_frozen_correlation_that_no_coordinate_shows(signs):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_frozen_correlation_of_two_among_twenty(seed):
-    """Pairs at any one lagtime are too few to find it: R-hat 1.01 and 1.04."""
+    """Pairs at any one lagtime hardly find it: R-hat 1.00 and 1.10."""
     sign = np.repeat(np.array([1.0, -1.0, 1.0, -1.0])[:, None], 1000, axis=1)
     x = hidden_sign(sign, 0.7, 0.95, 20, seed)
     modes = slow_modes(x, 1)
-    assert modes["rhat"].values[0] > 1.07
+    assert modes["rhat"].values[0] > 1.2
     assert modes["lagtime"].values[0] == 8
-    assert max(slow_modes(x, 1, lag)["rhat"].values[0] for lag in (1, 8)) < 1.05
+    assert max(slow_modes(x, 1, lag)["rhat"].values[0] for lag in (1, 8)) < 1.15
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ import importlib
 import numpy as np
 import pytest
 
+from kmc.spectral import features
+
 pytest.importorskip("matplotlib")
 
 
@@ -44,6 +46,7 @@ def pictures():
         ("line_fit", ["emcee"], 600, "effective samples, emcee"),
         ("synthetic_likelihood", [], 400, "The noise of the estimates has a sd of about"),
         ("butane", [], 1500, "set 3:"),
+        ("adenylate_kinase", ["MDAnalysis", "MDAnalysisTests"], 10, "correlation with the distance"),
     ],
 )
 def test_it_runs(name, packages, budget, printed, capsys):
@@ -94,7 +97,7 @@ def test_a_dihedral_angle_is_what_placed_the_atom():
     module = example("alanine_dipeptide")
     a, b, c = np.array([1.0, 0.2, 0.0]), np.zeros(3), np.array([0.0, 0.0, 1.5])
     for angle in (-2.0, 0.4, 3.0):
-        d = module._placed(a, b, c, 1.3, np.radians(110), angle)
-        assert module.dihedral(np.array([[a, b, c, d]]), (0, 1, 2, 3))[0] == pytest.approx(angle)
-        assert np.linalg.norm(d - c) == pytest.approx(1.3)
-        assert module.distances(np.array([[a, b, c, d]]))[0, -1] == pytest.approx(1.3)
+        frames = np.array([[a, b, c, module._placed(a, b, c, 1.3, np.radians(110), angle)]])
+        turn = [np.cos(angle), np.sin(angle)]
+        np.testing.assert_allclose(features.dihedrals(frames, [(0, 1, 2, 3)])[0], turn, atol=1e-12)
+        assert features.distances(frames)[0, -1] == pytest.approx(1.3)

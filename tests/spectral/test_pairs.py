@@ -4,7 +4,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from kmc.kernels import Gaussian
 from kmc.source import Source
-from kmc.spectral import TransitionOperator, transition
+from kmc.spectral import TransitionOperator, transition_selection
 from kmc.spectral.pairs import thinned
 from tests.spectral.test_transition import autoregression
 
@@ -57,7 +57,7 @@ def test_some_pairs_are_spread_over_all_trajectories():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["array", "list", "memory map", "dask"])
 def test_bandwidths_are_compared_on_some_pairs_and_modes_fitted_to_all(kind, weighted, tmp_path, monkeypatch):
-    monkeypatch.setattr(transition, "MOST_PAIRS", 1000)
+    monkeypatch.setattr(transition_selection, "MOST_PAIRS", 1000)
     x, weights = autoregression(8000, 0.9, 0), np.random.default_rng(1).random(8000) if weighted else None
     operator = TransitionOperator(n_components=2, n_basis=30, random_state=0)
     data = x

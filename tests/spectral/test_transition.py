@@ -7,8 +7,10 @@ from scipy import linalg
 from scipy.signal import lfilter
 from sklearn.base import clone
 
+from kmc.bases import UserFunctions
 from kmc.errors import KmcWarning
-from kmc.spectral import TransitionOperator, transition
+from kmc.kernels import Gaussian, Metric
+from kmc.spectral import TransitionOperator, transition_selection
 from kmc.spectral.generator_selection import REGULARIZATIONS
 from kmc.spectral.sections import whitened_sections
 from tests.oracles import transition as oracle
@@ -67,9 +69,6 @@ def test_a_chain_that_is_not_reversible_has_the_singular_values_of_its_counts():
     matrix = counts / counts.sum(axis=1, keepdims=True)
     eigenvalues = np.sort(linalg.eigvals(matrix).real)[::-1][1:]
     np.testing.assert_allclose(np.sort(operator.eigenvalues_.real)[::-1], eigenvalues, rtol=1e-8)
-    modes = operator.transform(np.arange(3.0)[:, None])
-    now = operator.fetch_model()
-    np.testing.assert_allclose(now.forward(np.arange(3.0)[:, None]), matrix @ modes, atol=1e-8)
 
 
 def test_a_rotation_has_no_time_scales():
@@ -146,6 +145,7 @@ def test_score_is_that_of_deeptime(reversible):
 def test_streams_give_the_fit_of_the_array(reversible, tmp_path):
     x = autoregression(4096 * 4, 0.9, 7, dim=2)
     options = {"n_components": 3, "landmarks": x[::400], "bandwidth": [1.0, 2.0], "reversible": reversible}
+    options["kernel"] = Gaussian()  # no metric is learned, which needs data that can be read again
     whole = TransitionOperator(5, **options, regularization=1e-4).fit(x)
     np.save(tmp_path / "x.npy", x)
     sources = [
@@ -267,18 +267,56 @@ def test_clones_and_pickles():
     np.testing.assert_array_equal(copied.transform(TRAJECTORIES[0]), operator.transform(TRAJECTORIES[0]))
     again = clone(operator).fit(TRAJECTORIES)
     np.testing.assert_array_equal(again.eigenvalues_, operator.eigenvalues_)
-    assert pickle.loads(pickle.dumps(operator.fetch_model())).output_dimension == 2
 
 
-def test_deeptime_takes_the_models():
+@pytest.mark.parametrize("reversible", [True, False])
+def test_models_of_deeptime_have_these_modes(reversible):
     validation = pytest.importorskip("deeptime.util.validation")
-    models = [TransitionOperator(lag, **EXACT).fit(TRAJECTORIES).fetch_model() for lag in (1, 2, 4)]
+    operators = [TransitionOperator(lag, reversible=reversible, **EXACT).fit(TRAJECTORIES) for lag in (1, 2, 4)]
+    models = [operator.to_deeptime() for operator in operators]
+    first, model = operators[0], pickle.loads(pickle.dumps(models[0]))
+    np.testing.assert_array_equal(model.transform(TRAJECTORIES[0]), first.transform(TRAJECTORIES[0]))
+    np.testing.assert_allclose(model.singular_values, np.abs(first.singular_values_))
+    assert model.score(2) == pytest.approx(1 + np.sum(first.singular_values_**2))
     found = validation.implied_timescales(models)
     np.testing.assert_array_equal(found.lagtimes, [1, 2, 4])
-    np.testing.assert_allclose(found.timescales_for_process(0), [model.timescales(1)[0] for model in models])
-    test = validation.ck_test(models, lambda model, mlag: np.ones(2) if model is None else model.eigenvalues**mlag)
-    np.testing.assert_allclose(test.predictions[2], models[0].eigenvalues ** 2)
-    np.testing.assert_allclose(test.estimates[2], models[1].eigenvalues)
+    if reversible:
+        np.testing.assert_allclose(found.timescales_for_process(0), [each.timescales_[0] for each in operators])
+    counts = oracle.counts(TRAJECTORIES, 3, 1)
+    counts = counts + counts.T if reversible else counts
+    states, matrix = np.arange(3.0)[:, None], counts / counts.sum(axis=1, keepdims=True)
+    later = model.timelagged_obs(states)  # functions of the state a lagtime later
+    np.testing.assert_allclose(model.forward(states), matrix @ later, atol=1e-8)
+
+
+def test_features_of_a_model_of_deeptime_are_a_basis():
+    decomposition = pytest.importorskip("deeptime.decomposition")
+    x = autoregression(20_000, 0.9, 4, dim=3)
+    tica = decomposition.TICA(lagtime=1, dim=2).fit_fetch(x)
+    functions = UserFunctions(tica.transform, size=tica.output_dimension)
+    operator = TransitionOperator(n_components=2, basis=functions, random_state=0).fit(x)
+    np.testing.assert_allclose(operator.timescales_, tica.timescales(2), rtol=1e-3)
+    truth = -1 / np.log(0.9)
+    assert np.all(np.abs(operator.timescales_ - truth) < 4 * operator.timescale_errors_)
+    assert operator.landmarks_ is None and np.isnan(operator.bandwidth_) and operator.rank_ == 2
+    assert operator.memberships(x).shape == (20_000, 2)
+    again = pickle.loads(pickle.dumps(clone(operator).fit(x)))
+    np.testing.assert_array_equal(again.eigenvalues_, operator.eigenvalues_)
+
+
+def test_given_functions_may_have_any_scale_and_too_few_are_told():
+    x = autoregression(4000, 0.9, 5)
+    fits = [
+        TransitionOperator(n_components=3, basis=UserFunctions(lambda x, s=s: s * np.hstack([x, x**2]), size=2))
+        for s in (1.0, 1e-6)
+    ]
+    with pytest.warns(KmcWarning, match="only 2 modes, and there are 2; more functions would give more"):
+        one, other = (fit.fit(x).eigenvalues_ for fit in fits)
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+    with pytest.raises(ValueError, match="basis='sections': expected"):
+        TransitionOperator(basis="sections").fit(x)
+    with pytest.raises(TypeError, match=r"basis=3: expected an object of kmc.bases, or one with size, values\(x\)"):
+        TransitionOperator(basis=3).fit(x)
 
 
 def test_the_first_mode_narrows_down_the_settings():
@@ -287,6 +325,47 @@ def test_the_first_mode_narrows_down_the_settings():
     first = np.array([[0.934, 0.973, 0.979], [0.947, 0.979, 0.978], [0.955, 0.986, 0.986], [0.947, 0.985, 0.985]])
     part = np.stack([sums, first], axis=2)
     assert sums.mean(axis=0).argmax() == 0  # the time scale of such a setting was less than half of the truth
-    assert transition._chosen([part], sums.mean(axis=0)[None]) == 1
+    assert transition_selection._chosen([part], sums.mean(axis=0)[None]) == 1
     alike = np.stack([sums, np.broadcast_to(first[:, :1], sums.shape)], axis=2)
-    assert transition._chosen([alike], sums.mean(axis=0)[None]) == 0
+    assert transition_selection._chosen([alike], sums.mean(axis=0)[None]) == 0
+
+
+def hopping(n, seed, others):
+    """One coordinate hops between two wells, with a time scale of 100 steps; others forget sooner."""
+    rng = np.random.default_rng(seed)
+    side = np.where(np.cumsum(rng.random(n) < 0.005) % 2, 1.0, -1.0)
+    return np.column_stack([side + 0.25 * rng.standard_normal(n), autoregression(n, 0.9, seed + 1, others)])
+
+
+@pytest.mark.filterwarnings("ignore:.*are complex")
+@pytest.mark.parametrize("reversible", [True, False])
+def test_a_slow_coordinate_is_found_among_others(reversible):
+    """A kernel that weighs all coordinates alike is too wide for the slow one, of which its function is linear."""
+    x, truth = hopping(20_000, 3, 7), -1 / np.log(0.99)
+    options = {"lagtime": 5, "n_components": 8, "n_basis": 100, "reversible": reversible, "random_state": 0}
+    operator, plain = (TransitionOperator(bandwidth=b, **options).fit(x) for b in ("cv", "median"))
+    assert operator.timescales_[0] > 0.7 * truth
+    assert plain.timescales_[0] < 0.5 * truth
+    share = operator.metric_[0] ** 2 / np.sum(operator.metric_**2)
+    assert plain.metric_ is None and share.argmax() == 0 and share.max() > 10 * np.sort(share)[-2]
+    assert operator.cv_results_["metric"].sum() == 3 * len(REGULARIZATIONS)
+    best = operator.cv_results_["bandwidth"] == operator.bandwidth_
+    assert best.sum() == 2 * len(REGULARIZATIONS)
+    mode = operator.transform(x)[:, 0]
+    assert abs(np.corrcoef(mode, np.sign(x[:, 0]))[0, 1]) > 0.95
+
+
+def test_the_metric_does_not_depend_on_units():
+    x = hopping(6000, 4, 2)
+    units = np.array([[2.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.0, 0.3, 1.5]])
+    options = {"lagtime": 5, "n_components": 3, "n_basis": 50, "random_state": 0}
+    one, other = (TransitionOperator(**options).fit(data) for data in (x, x @ units))
+    assert one.metric_ is not None and other.metric_ is not None
+    np.testing.assert_allclose(one.timescales_[0], other.timescales_[0], rtol=0.05)
+
+
+def test_a_kernel_object_keeps_its_metric():
+    x = hopping(3000, 5, 2)
+    given = Metric(Gaussian(), [1.0, 0.1, 0.1])
+    operator = TransitionOperator(5, 3, kernel=given, n_basis=50, random_state=0).fit(x)
+    assert operator.metric_ is None and len(operator.cv_results_["score"]) == 5 * len(REGULARIZATIONS)

@@ -63,11 +63,11 @@ kmc.Model("no function", dim=2)  # type: ignore[arg-type]
 kmc.Model(log_density, dim="two")  # type: ignore[arg-type]
 kmc.Model(log_density, dim=2, noisy="yes")  # type: ignore[arg-type]
 kmc.Model(log_density, dim=2, vectorize=True)  # type: ignore[call-arg]
-kmc.Model(named, parameters={"sigma": 3.0})  # type: ignore[dict-item]
+kmc.Model(named, parameters={"sigma": 3.0, "mu": kmc.Normal(0, "sigma")})
 kmc.Model(named, parameters={"sigma": (0, 10)})  # type: ignore[dict-item]
 kmc.Interval(0, "one")  # type: ignore[arg-type]
 kmc.Circular(0)  # type: ignore[call-arg]
-kmc.Normal(0, "one")  # type: ignore[arg-type]
+kmc.HalfNormal("one")  # type: ignore[arg-type]
 
 # Runs
 

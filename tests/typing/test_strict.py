@@ -12,7 +12,7 @@ CONFIG = Path(__file__).parents[2] / "pyproject.toml"
 
 ANYTHING = {
     # results are InferenceData or a DataTree, by the version of ArviZ; tables and axes are of untyped packages
-    *("sample", "extend", "load", "predictive", "resample", "summary"),
+    *("sample", "extend", "load", "predictive", "resample", "summary", "simulation_based_calibration"),
     *("plot_implied_timescales", "plot_validation"),
     *("plot_acceptance", "plot_evidence", "plot_surrogate"),
 }
