@@ -15,6 +15,7 @@ import numpy as np
 from kmc._version import __version__
 from kmc.model.model import Model
 from kmc.model.returned import GROUPS, LOG_LIKELIHOOD, group_of
+from kmc.model.simulation import OUTPUTS
 from kmc.run.arguments import Request
 from kmc.run.frozen_surrogates import Frozen, as_group, blocks_of, flattened, unflattened
 from kmc.run.history import EVALUATIONS
@@ -195,7 +196,7 @@ def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.n
     """
     group: dict[str, Any] = {"x": (("evaluation", "x_dim_0"), x), "lp": ("evaluation", values)}
     for name, rows in outputs.items():
-        dims = [f"{name}_dim_{i}" for i in range(rows.ndim - 1)]
+        dims = ["output"] if name == OUTPUTS else [f"{name}_dim_{i}" for i in range(rows.ndim - 1)]
         group[name] = (("evaluation", *dims), rows)
     return {EVALUATIONS: labeled(group)}
 

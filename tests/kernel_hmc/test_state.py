@@ -201,7 +201,7 @@ def test_what_it_reports():
 
 def test_a_history_is_learned_from_and_no_state():
     x = np.random.default_rng(5).standard_normal((30, 2))
-    state = started(KernelHMC(learning_share=0.1), history=(x, density(x) + 3.0))
+    state = started(KernelHMC(learning_share=0.1), history=(x, density(x) + 3.0, None))
     points, steps = drive(state)
     assert state.setup.history is None and state.report()["n_history"] == 30
     np.testing.assert_array_equal(state.evaluated[0][:30], x)
