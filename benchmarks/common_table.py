@@ -348,7 +348,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
             silent = sum(not row["failure"] and not row["said"] for row in wrong)
             known = [row for row in group if not row["failure"]]
             evidence = _shown([row["evidence_error"] for row in known if row["evidence_error"] not in ("", "nan")])
-            seconds = _shown([row["seconds"] for row in known])
+            seconds = _shown([row["seconds"] for row in known if row["seconds"] != ""])
             parts.append(
                 f"| {method} | {budget} | {len(group)} | {silent} | {len(wrong) - silent} | {evidence} | {seconds} |"
             )
