@@ -159,6 +159,9 @@ def _of_simulations(history, model, simulation):
         except ValueError:  # at a bound, or outside
             continue
         by_name = returned if simulation.by_name else {OUTPUT: returned}
+        shapes = {name: np.shape(one.observed) for name, one in known.likelihoods.items()}
+        if not isinstance(by_name, Mapping) or {name: np.shape(each) for name, each in by_name.items()} != shapes:
+            raise TypeError(f"history has a call that returned {_short(returned)}: expected outputs of shapes {shapes}")
         found = known.outputs([{f"{OUTPUTS}.{name}": np.asarray(each, float) for name, each in by_name.items()}])
         heights = log_densities(known.structure, rows, np.repeat(found, _GUESSES, axis=0))
         best = int(np.argmax(np.nan_to_num(heights, nan=-np.inf)))
@@ -166,7 +169,7 @@ def _of_simulations(history, model, simulation):
         values.append(heights[best])
         outputs.append(found[0])
     points, levels = np.array(x).reshape(-1, model.dim), np.array(values)
-    found = np.array(outputs).reshape(len(x), -1)
+    found = np.array(outputs).reshape(len(x), len(known.structure.data.observed))
     failed = ~np.isfinite(levels)
     return Given(points, np.where(failed, -np.inf, levels), found)
 

@@ -478,6 +478,12 @@ def test_a_record_of_a_simulator_has_its_inputs(noisy_line):
     recorded.points[0].pop("a")
     with pytest.raises(TypeError, match=r"expected the simulator's inputs, \['a', 'b'\]"):
         as_given(recorded, model)
+    shorter = kmc.record(lambda p: line(p)[:3])
+    shorter({"a": 1.0, "b": 2.0})
+    with pytest.raises(TypeError, match=r"expected outputs of shapes \{'y': \(7,\)\}"):
+        as_given(shorter, model)
+    with pytest.raises(ValueError, match="history holds no evaluations"):
+        as_given(kmc.record(line), model)
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
