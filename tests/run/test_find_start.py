@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import kmc
+from kmc.model import lotka_volterra
 from tests.counted import Counted
 
 
@@ -133,3 +134,12 @@ def test_a_simulator_needs_few_simulations():
     np.testing.assert_allclose(start.initial[0], top, rtol=1e-3)
     depths = start.log_density[0] - start.log_density[1:]
     assert stats.kstest(2.0 * depths, stats.chi2(4).cdf).pvalue > 1e-3
+
+
+def test_climbs_do_not_end_on_a_ridge():
+    """With derivatives that steps have corrected alone, about half of these end nats below the maximum."""
+    found = [kmc.find_start(lotka_volterra.model(), n_points=1, seed=seed) for seed in range(1, 7)]
+    heights = np.array([start.log_density[0] for start in found])
+    assert heights.max() > -133.0  # at Carpenter's means -134.0
+    assert np.sum(heights > heights.max() - 1.5) >= 5
+    assert all(start.n_evaluations < 250 for start in found)
