@@ -504,3 +504,19 @@ def test_a_store_without_draws_answers_from_its_outputs(tmp_path):
         found = kmc.expectations(kmc.load(tmp_path / "run.zarr"), model=model)
     np.testing.assert_array_less(np.abs(found["mean"].values - mean), 4.0 * found["mcse"].values)
     np.testing.assert_allclose(found["sd"].values, np.sqrt(np.diag(covariance)), rtol=0.25)
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_simulations_that_failed_have_no_outputs(noisy_line, tmp_path):
+    """In a store they are rows of zeros, which are no outputs for other data either."""
+    line, model, other = noisy_line
+    failing = kmc.Model(
+        simulator=lambda p: line(p) if p["a"] < 1.2 else np.full(7, np.nan),
+        likelihood=model.simulation.likelihoods["y"],
+        parameters=model.parameters,
+    )
+    kmc.sample(failing, max_evaluations=60, draws=None, store=tmp_path / "run.zarr", **OPTIONS)
+    given = as_given(tmp_path / "run.zarr", other)
+    values, _ = evaluated(other, given.x)
+    assert 0 < len(given.x) < 60 and np.all(other.constrain(given.x)["a"] < 1.2)
+    np.testing.assert_allclose(given.values, values, rtol=2e-3, atol=2e-3)
