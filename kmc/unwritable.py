@@ -6,9 +6,11 @@ import atexit
 import os
 import shutil
 import stat
+import sys
 import tempfile
-import warnings
 from contextlib import suppress
+from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +43,21 @@ def _remove(folder: Path, process: int) -> None:
 def import_arviz() -> Any:
     """Return ArviZ, without the message of its versions 0.22 and 0.23 about version 1.
 
-    These two keep the date of the message in a cache folder, and cannot be imported where there is none.
+    These two keep the date of the message in a cache folder and cannot be imported where there is none: they get a
+    folder with today's date. A filter of warnings would not do, since compilation in another thread takes it out.
     """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
+    if "arviz" not in sys.modules and find_spec("platformdirs"):
+        import platformdirs
+
+        folder = private_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "daily_warning").write_text(date.today().isoformat())
+        usual = platformdirs.user_cache_dir
+        platformdirs.user_cache_dir = lambda *_, **__: str(folder)  # type: ignore[assignment]
         try:
             import arviz
-        except OSError:
-            import platformdirs
+        finally:
+            platformdirs.user_cache_dir = usual
+    import arviz
 
-            usual = platformdirs.user_cache_dir
-            platformdirs.user_cache_dir = lambda *_: str(private_folder())  # type: ignore[assignment]
-            try:
-                import arviz
-            finally:
-                platformdirs.user_cache_dir = usual
     return arviz
