@@ -76,14 +76,14 @@ class Handler(BaseHTTPRequestHandler):
         found = self.server.answer(path, sent)
         replaced = found is self.server.answers.get(path)
         text = found if isinstance(found, bytes) else json.dumps(found).encode()
+        with self.server.lock:
+            self.server.busy -= 1  # before the client can ask again
         self.send_response(self.server.status if replaced else 200)
         for name, value in (self.server.headers if replaced else {}).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
-        with self.server.lock:
-            self.server.busy -= 1
 
     def log_message(self, *args):
         pass
