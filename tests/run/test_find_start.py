@@ -143,3 +143,51 @@ def test_climbs_do_not_end_on_a_ridge():
     assert heights.max() > -133.0  # at Carpenter's means -134.0
     assert np.sum(heights > heights.max() - 1.5) >= 5
     assert all(start.n_evaluations < 250 for start in found)
+
+
+TIMES = np.linspace(0, 1, 200)
+TRUE = {"amplitude": 3.0, "frequency": 8.0, "center": 0.45, "width": 0.1, "phase": 1.0}
+
+
+def wave_packet(amplitude, frequency, center, width, phase):
+    away = TIMES - center
+    return amplitude * np.exp(-0.5 * (away / width) ** 2) * np.sin(2 * np.pi * frequency * away + phase)
+
+
+@pytest.fixture(scope="module")
+def packet():
+    """A model of a signal, whose posterior is a needle on a plateau: hardly any draw of the prior sees the signal."""
+    data = wave_packet(**TRUE) + np.random.default_rng(7).standard_normal(len(TIMES))
+    priors = {
+        "amplitude": kmc.HalfNormal(5),
+        "frequency": kmc.Uniform(1, 20),
+        "center": kmc.Uniform(0, 1),
+        "width": kmc.Uniform(0.02, 0.3),
+        "phase": kmc.CircularUniform(),
+    }
+    return kmc.Model(log_likelihood=lambda p: -0.5 * float(np.sum((data - wave_packet(**p)) ** 2)), parameters=priors)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_needle_on_a_plateau(packet, seed):
+    start = kmc.find_start(packet, seed=seed)
+    found = packet.constrain(start.initial[:1])
+    np.testing.assert_allclose(found["frequency"], TRUE["frequency"], atol=1.0)
+    np.testing.assert_allclose(found["center"], TRUE["center"], atol=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_needle_is_sampled_from_there(packet, seed):
+    """Means and sds of another sampler: 40 walkers of emcee, 6,000 steps, from the truth."""
+    start = kmc.find_start(packet, seed=seed)
+    idata = kmc.sample(
+        packet, initial=start, draws=None, max_evaluations=5000 - start.n_evaluations, seed=seed, progress=False
+    )
+    means = {"amplitude": 3.129, "frequency": 8.238, "center": 0.458, "width": 0.093}
+    sds = {"amplitude": 0.322, "frequency": 0.196, "center": 0.010, "width": 0.012}
+    for name, sd in sds.items():
+        draws = idata["posterior"][name].values
+        assert abs(draws.mean() - means[name]) < 0.15 * sd
+        assert abs(draws.std() / sd - 1.0) < 0.15
+    assert not kmc.warnings(idata)
