@@ -171,9 +171,8 @@ def packet():
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_needle_on_a_plateau(packet, seed):
     start = kmc.find_start(packet, seed=seed)
-    found = packet.constrain(start.initial[:1])
-    np.testing.assert_allclose(found["frequency"], TRUE["frequency"], atol=1.0)
-    np.testing.assert_allclose(found["center"], TRUE["center"], atol=0.05)
+    there = packet.start_points({name: [value] for name, value in TRUE.items()}, 1)
+    assert packet.call(start.initial[0]) > packet.call(there[0]) - 20  # the plateau is 79 lower
 
 
 @pytest.mark.slow
