@@ -49,11 +49,12 @@ def import_arviz() -> Any:
     if "arviz" not in sys.modules and find_spec("platformdirs"):
         import platformdirs
 
-        folder = private_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "daily_warning").write_text(date.today().isoformat())
         usual = platformdirs.user_cache_dir
-        platformdirs.user_cache_dir = lambda *_, **__: str(folder)  # type: ignore[assignment]
+        with suppress(OSError):  # nowhere to write: the user's own folder may do
+            folder = private_folder()
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "daily_warning").write_text(date.today().isoformat())
+            platformdirs.user_cache_dir = lambda *_, **__: str(folder)  # type: ignore[assignment]
         try:
             import arviz
         finally:

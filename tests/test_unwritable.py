@@ -87,6 +87,22 @@ def test_arviz_is_imported_without_its_cache_folder(closed):
     assert out == "summary\n", err
 
 
+def test_arviz_is_imported_without_a_temporary_folder(tmp_path):
+    code = """
+import tempfile
+
+def none():
+    raise FileNotFoundError("No usable temporary directory")
+
+tempfile.gettempdir = none
+from kmc.unwritable import import_arviz
+print(import_arviz().summary.__name__)
+"""
+    environment = os.environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(tmp_path))
+    out, err = started(environment, "-c", code).communicate(timeout=120)
+    assert out == "summary\n", err
+
+
 def test_arviz_says_nothing_about_its_next_version(tmp_path):
     """ArviZ 0.23 says it at the first import of a day, and keeps the date in the user's cache folder.
 
