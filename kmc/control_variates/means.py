@@ -15,7 +15,7 @@ from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.stein import SteinControls
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chains
 from kmc.samplers.local_mixture import local_mixture
-from kmc.samplers.tuning import Trials, choose_step_size
+from kmc.samplers.tuning import Trials, with_step_size
 from kmc.surrogate.density import Component
 from kmc.surrogate.quadratic import terms_of
 
@@ -209,8 +209,7 @@ class SurrogateChains:
             z = z[nearby.contains(z)]
         self._mixture = local_mixture(rng.permutation(np.unique(z, axis=0))[:_ARCHIVE])
         self._z = z[rng.integers(len(z), size=CHAINS)]
-        step_size = choose_step_size(Trials(component.jit_state, self._z, self._mixture), _OPTIONS, rng)
-        self.options = _OPTIONS._replace(step_size=step_size)
+        self.options = with_step_size(Trials(component.jit_state, self._z, self._mixture), _OPTIONS, rng)
         self._rngs = rng.spawn(CHAINS)
         self.draws(_BURN_IN)
 

@@ -25,6 +25,7 @@ from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
 from kmc.surrogate.regression import STARTS
+from kmc.surrogate.splines import Splines
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,8 @@ class Learning:
     structure : Structure, optional
         What the log-density is of these outputs: then they are regressed, or the log-density itself, whatever predicts
         new values better.
+    known : Splines, optional
+        What a function of each coordinate alone adds to the log-density: it need not be learned.
 
     Attributes
     ----------
@@ -127,6 +130,7 @@ class Learning:
         noisy: bool = False,
         outputs: np.ndarray | None = None,
         structure: Structure | None = None,
+        known: Splines | None = None,
         settings: Settings = SETTINGS,
     ):
         if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():
@@ -137,6 +141,7 @@ class Learning:
         self.gradients = np.full(points.shape, np.nan) if gradients is None else gradients.copy()
         self._rng, self._given, self._least, self._noisy, self._settings = rng, given, least, noisy, settings
         self.outputs = None if outputs is None else outputs.copy()
+        self._known = known
         self._kinds: list[Kind] = [OfLogDensity()] if structure is None else [Emulator(structure), OfLogDensity()]
         self._kind = 0
         self._tried: list[Process] = []  # of each kind, at the last search
@@ -284,17 +289,24 @@ class Learning:
         return self.process.log_density(x) - doubts(self.process, x, self.ratio)
 
     def passes(
-        self, points: np.ndarray, values: np.ndarray, left: int, *, drawn: int, outputs: np.ndarray | None = None
+        self,
+        points: np.ndarray,
+        values: np.ndarray,
+        left: int,
+        *,
+        drawn: int,
+        above: int = 0,
+        outputs: np.ndarray | None = None,
     ) -> bool:
         """Keep the values (k,) at points (k, d), and return whether learning should end, with so many evaluations left.
 
-        The first ``drawn`` points are draws of the process: learning goes on if many are deep below the prediction, as
-        their values mend that. The others are elsewhere: it goes on if one is not lower than
-        nearly all draws, and was not expected to be.
+        The first ``drawn`` points are draws of the process, ``above`` of them from above, which no chain has come to:
+        learning goes on if many are deep below the prediction, as their values mend that. The others are elsewhere: it
+        goes on if one is not lower than nearly all draws, and was not expected to be.
         """
         forecast = self._heights(points)
         self._compare(forecast[:drawn], values[:drawn], self._deviations(points[:drawn]))
-        self._tests = np.append(self._tests, np.isfinite(values[:drawn]))
+        self._tests = np.append(self._tests, np.isfinite(values[above:drawn]))
         self.right = values[:drawn] > forecast[:drawn] - MOST - 2.0 * self.noise_sd
         deep = np.isfinite(values[:drawn]) & ~self.right
         self._keep(points, values, None, outputs)
@@ -312,7 +324,7 @@ class Learning:
 
     @property
     def _seen(self):
-        return Seen(self.points, self.values, self.draws, self.gradients, self._noisy, self.outputs)
+        return Seen(self.points, self.values, self.draws, self.gradients, self._noisy, self.outputs, self._known)
 
     def _searched_again(self, seen):
         """Fit each kind of process, and return that which has predicted the values since the last search better."""

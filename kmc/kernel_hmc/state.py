@@ -16,6 +16,7 @@ from kmc.ess import ENOUGH_DRAWS
 from kmc.kernel_hmc.compiling import compile_in_thread
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.proposals import ArchiveMoves, ModeJumps, OtherMove, ProposalMixture, UserMoves, distinct
+from kmc.kernel_hmc.surrogate_chains import from_above
 from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.samplers.base import SamplerSetup, Step
 from kmc.samplers.inner_chains import InnerChainOptions
@@ -23,7 +24,7 @@ from kmc.samplers.lanes import Lanes, Passed, join_lanes, joined_stats, make_lan
 from kmc.samplers.local_mixture import local_mixture
 from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import Move
-from kmc.samplers.tuning import Trials, choose_inner_chain_length, choose_step_size, ends_of, longest_axis
+from kmc.samplers.tuning import Trials, choose_inner_chain_length, ends_of, longest_axis, with_step_size
 from kmc.samplers.walkers import Walkers, cloud_around, requested, start_spread
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.emulator.climbs import Climbs
@@ -32,6 +33,7 @@ from kmc.surrogate.mass import deepest
 _UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
 _ARCHIVED = 40  # blocks of the chains at power 1: for trials, and for the archive
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
+_FROM_ABOVE = 3  # every third of them starts in any mode that the surrogate may have
 _CLIMBING = 0.25  # share of the evaluations for learning that the first derivatives of climbs may take
 _TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
 
@@ -223,6 +225,7 @@ class KernelHMCState:
                 noisy=self.setup.noisy,
                 outputs=self._outputs,
                 structure=self.setup.structure,
+                known=self.setup.known,
             )
         else:
             self._learning.tell(values, self._gradients(self._asked, values), outputs)
@@ -248,7 +251,7 @@ class KernelHMCState:
             options.small_step_probability,
         )
         trials = Trials(surrogate.jit_state, z[:_TRIALS], mixture)
-        inner = inner._replace(step_size=choose_step_size(trials, inner, rng))
+        inner = with_step_size(trials, inner, rng)
         # Trials see correlations above 0.1, which would cost every fifth effective draw.
         longest = 2 * choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
         self.mixture = ProposalMixture(
@@ -269,6 +272,7 @@ class KernelHMCState:
             return
         # Proposals are draws of the surrogate itself, not held back where it is in doubt, as those of learning are.
         starts = z[rng.choice(len(archive), count, replace=False)]
+        starts[: count // _FROM_ABOVE] = from_above(surrogate, z, count // _FROM_ABOVE, rng)
         ends = ends_of(trials, starts, longest, options=inner, rng=rng)
         self._starts = surrogate.back(ends)
         self._asked = np.vstack([self._starts, learning.elsewhere(most - count)])
@@ -290,8 +294,14 @@ class KernelHMCState:
         learning, starts, mixture, chains = self._learning, self._starts, self.mixture, self.setup.chains
         assert learning is not None and starts is not None and mixture is not None
         left = self._last - self._n_own
-        passed = not len(starts) or learning.passes(
-            self._asked, values, self._budget - self._n_own, drawn=len(starts), outputs=outputs
+        drawn = len(starts)
+        passed = not drawn or learning.passes(
+            self._asked,
+            values,
+            self._budget - self._n_own,
+            drawn=drawn,
+            above=drawn // _FROM_ABOVE,
+            outputs=outputs,
         )
         if not passed and left > 0:
             self._starts, self.mixture = None, None

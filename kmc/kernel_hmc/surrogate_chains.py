@@ -15,7 +15,7 @@ import numpy as np
 from kmc.kernel_hmc.modes import Modes
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chains
 from kmc.samplers.local_mixture import local_mixture
-from kmc.samplers.tuning import Trials, choose_step_size, longest_axis
+from kmc.samplers.tuning import Trials, longest_axis, with_step_size
 from kmc.surrogate.process import Process
 
 TRUSTED = 2.0
@@ -27,6 +27,9 @@ MOVES = InnerChainOptions(
     step_size=0.3, trajectory_length=2.5, independence_probability=0.5, small_step_probability=0.4
 )
 """How chains move, in units of their draws' standard deviation."""
+
+
+_WIDE, _DOF, _BEYOND = 8192, 6.0, 2.0  # number of draws from above, their degrees of freedom, and relative radius
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,7 @@ def tuned(process: Process, chains: Chains, rng: np.random.Generator) -> Chains:
     archive = process.coordinates(chains.archive)
     trials = Trials(process.jit_state, process.coordinates(chains.positions), local_mixture(archive))
     options = MOVES._replace(trajectory_length=MOVES.trajectory_length * longest_axis(archive))
-    return replace(chains, options=options._replace(step_size=choose_step_size(trials, options, rng)))
+    return replace(chains, options=with_step_size(trials, options, rng))
 
 
 def sample(
@@ -96,6 +99,25 @@ def sample(
         x, doubt = x[order], doubt[order]
         visited.append(x)
     return np.array(visited), replace(chains, positions=x, lost=float(np.mean(lost)))
+
+
+def from_above(process: Process, z: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return about n draws of the process in its coordinates z (n, d), by importance sampling from a wide density.
+
+    That is a Student-t density with the mean and covariance of draws (k, d) of its chains, and ends a little beyond
+    them. Unlike chains, its draws are in modes behind a valley, too, as a surrogate has where it was never evaluated.
+    """
+    dim = z.shape[1]
+    root = np.linalg.cholesky(np.cov(z.T).reshape(dim, dim))
+    farthest = np.max(np.sum(np.linalg.solve(root, (z - z.mean(axis=0)).T) ** 2, axis=0))
+    normal = rng.standard_normal((_WIDE, dim)) / np.sqrt(rng.chisquare(_DOF, (_WIDE, 1)) / _DOF)
+    square = np.sum(normal**2, axis=1)
+    normal, square = normal[square < _BEYOND**2 * farthest], square[square < _BEYOND**2 * farthest]
+    wide = z.mean(axis=0) + normal @ root.T
+    smooth, wall = process.parts(wide)
+    log_weights = smooth + wall + 0.5 * (_DOF + dim) * np.log1p(square / _DOF)
+    weights = np.exp(log_weights - log_weights.max())
+    return wide[rng.choice(len(wide), n, p=weights / weights.sum())]
 
 
 def doubts(process: Process, x: np.ndarray, ratio: float) -> np.ndarray:

@@ -152,7 +152,10 @@ class UpperBound(Parameter):
 
 @dataclass(frozen=True)
 class Interval(Parameter):
-    """Numbers between two bounds: lower + (upper - lower) / (1 + exp(-x)).
+    """Numbers between two bounds, linear in x but near the bounds.
+
+    They are lower + (upper - lower) (log(1 + exp(2 x + 8)) - log(1 + exp(2 x - 8))) / 16: the middle half of the
+    interval has the x between -2 and 2, and the log-density keeps its shape there.
 
     Parameters
     ----------
@@ -181,7 +184,7 @@ class Interval(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
-        """The logistic function of x, scaled to the interval."""
+        """A smooth step of x, linear in its middle, scaled to the interval."""
         return transforms.Between(self.lower, self.upper)
 
 

@@ -13,7 +13,7 @@ from kmc.model.model import Model
 from kmc.model.pymc_simulator import find_simulator
 from kmc.model.simulation import OUTPUTS, KnownParts
 from kmc.model.space import Block
-from kmc.model.transforms import Above, Below, Between, Identity, Transform
+from kmc.model.transforms import Above, Below, Between, Identity, LogOdds, Transform
 
 
 def from_pymc(
@@ -274,7 +274,7 @@ def _transform(given: Any, variable: Any) -> Transform | None:
     if type(given) is LogTransform:
         return Above(0.0)
     if type(given) is LogOddsTransform:
-        return Between(0.0, 1.0)
+        return LogOdds(0.0, 1.0)
     if not isinstance(given, Interval):
         return None
     bounds = given.args_fn(*variable.owner.inputs)
@@ -289,7 +289,7 @@ def _transform(given: Any, variable: Any) -> Transform | None:
     low, high = (None if one is None else float(one[0]) for one in numbers)
     if low is None:
         return None if high is None else Below(high)
-    return Above(low) if high is None else Between(low, high)
+    return Above(low) if high is None else LogOdds(low, high)
 
 
 def _dims(name: str, ndim: int, model: Any) -> tuple[str, ...]:

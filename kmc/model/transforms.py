@@ -1,9 +1,9 @@
 """Smooth bijections from R^k onto the supports of constrained parameters, with their log-Jacobians.
 
-They are those of Stan's reference manual [1]_. Constrained values are strictly inside the support for every finite x:
-if float64 would round a value to the edge, it becomes the nearest number inside, and the log-Jacobian, which is
-computed from x, still distinguishes such points. A value beyond the largest float64 becomes the largest float64, with a
-log-Jacobian of -inf: the density of what cannot be represented is zero.
+They are those of Stan's reference manual [1]_, but for intervals. Constrained values are strictly inside the support
+for every finite x: if float64 would round a value to the edge, it becomes the nearest number inside, and the
+log-Jacobian, which is computed from x, still distinguishes such points. A value beyond the largest float64 becomes the
+largest float64, with a log-Jacobian of -inf: the density of what cannot be represented is zero.
 
 References
 ----------
@@ -189,9 +189,20 @@ class Below(_OfNumbers):
         return np.log(self.upper - y)
 
 
+LENGTH, STEEPNESS = 8.0, 2.0
+"""Of an interval in the coordinate of :class:`Between`, whose start points, in [-2, 2], are then in its middle half;
+and the rate at which its ends are approached.
+"""
+
+
 @dataclass(frozen=True)
 class Between(_OfNumbers):
-    """y = lower + (upper - lower) logistic(x), measured from the nearer end."""
+    """y = lower + (upper - lower) p(x), linear but near the ends, where p or 1 - p is exponential.
+
+    The share is p(x) = (log(1 + exp(k x + k l/2)) - log(1 + exp(k x - k l/2))) / (k l) with l = 8 and k = 2: the mean
+    of logistic functions of k x whose middles are everywhere in [-l/2, l/2]. A simple function of y keeps its shape in
+    x, unlike in the log-odds of p. It is measured from the nearer end.
+    """
 
     lower: float
     upper: float
@@ -203,13 +214,13 @@ class Between(_OfNumbers):
 
     def constrain(self, x: np.ndarray) -> np.ndarray:
         """Return the values y of x."""
-        step = (self.upper - self.lower) * expit(-np.abs(x))
+        step = (self.upper - self.lower) * self._share(-np.abs(x))
         y = np.where(x < 0, self.lower + step, self.upper - step)
         return np.clip(y, _after(self.lower, self.upper), _after(self.upper, self.lower))
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
         """Return the logarithm of the Jacobian determinant at x."""
-        return np.log(self.upper - self.lower) + log_expit(x) + log_expit(-x)
+        return np.log(self.upper - self.lower) + self._log_slope(-np.abs(x))
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         """Return which values y are in the support."""
@@ -217,7 +228,35 @@ class Between(_OfNumbers):
 
     def unconstrain(self, y: np.ndarray) -> np.ndarray:
         """Return the x of values y."""
+        below, above = y - self.lower, self.upper - y
+        width = self.upper - self.lower
+        ends = [np.log(-np.expm1(-STEEPNESS * LENGTH / width * end)) for end in (below, above)]
+        return 0.5 * LENGTH * (below - above) / width + (ends[0] - ends[1]) / STEEPNESS
+
+    def _share(self, x):
+        """Return p at x <= 0."""
+        inner, outer = STEEPNESS * (x + 0.5 * LENGTH), STEEPNESS * (x - 0.5 * LENGTH)
+        return (np.logaddexp(0.0, inner) - np.logaddexp(0.0, outer)) / (STEEPNESS * LENGTH)
+
+    def _log_slope(self, x):
+        """Return the logarithm of the derivative of p at x <= 0."""
+        inner, rest = STEEPNESS * (x + 0.5 * LENGTH), STEEPNESS * LENGTH * (1.0 - self._share(x))
+        return log_expit(inner) + np.log(-np.expm1(-rest) / LENGTH)
+
+
+@dataclass(frozen=True)
+class LogOdds(Between):
+    """y = lower + (upper - lower) logistic(x), measured from the nearer end: the coordinate of Stan and PyMC."""
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        """Return the x of values y."""
         return np.log(y - self.lower) - np.log(self.upper - y)
+
+    def _share(self, x):
+        return expit(x)
+
+    def _log_slope(self, x):
+        return log_expit(x) + log_expit(-x)
 
 
 @dataclass(frozen=True)

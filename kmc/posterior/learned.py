@@ -94,7 +94,13 @@ class Learned:
         later[order[: len(order) // _LEFT_OUT]] = True
         outputs = (None, None) if run.outputs is None else (run.outputs[~later], run.outputs[later])
         self._learning = Learning(
-            x[~later], values[~later], rng=rng, noisy=run.noisy, outputs=outputs[0], structure=run.structure
+            x[~later],
+            values[~later],
+            rng=rng,
+            noisy=run.noisy,
+            outputs=outputs[0],
+            structure=run.structure,
+            known=run.known,
         )
         for _ in range(_SEARCHES):
             self._learning.fit(search=True)

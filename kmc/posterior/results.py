@@ -16,7 +16,7 @@ from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen_surrogates import decoded
 from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
 from kmc.run.store.load import load
-from kmc.run.structure import Structure, structured
+from kmc.run.structure import Splines, Structure, added, structured
 from kmc.run.warning_codes import OF_DRAWS, warnings
 
 _STREAM = 2**31 + 2  # a key that no SeedSequence of a run spawns
@@ -50,6 +50,8 @@ class Result:
         Those of the model's simulator at these evaluations, NaN where they are not known.
     structure : Structure or None
         What the log-density is of these outputs.
+    known : Splines or None
+        What a function of each coordinate alone adds to the log-density.
     """
 
     replicates: list[Replicate]
@@ -62,6 +64,7 @@ class Result:
     n_draws: int = 0
     outputs: np.ndarray | None = None
     structure: Structure | None = None
+    known: Splines | None = None
 
 
 def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Result:
@@ -130,7 +133,10 @@ def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
     constrain = _constrain(model, None if named else _as_x, dim, name)
     noisy, n_draws = _is_noisy(idata), idata["sample_stats"]["lp"].size
     found = Result([], constrain, named, _labels(idata["posterior"]), idata, (x, values), noisy, n_draws)
-    known = None if model is None else structured(as_model(model, dim, "model"))
+    if model is None:
+        return found
+    model = as_model(model, dim, "model")
+    found, known = replace(found, known=added(model)), structured(model)
     if known is None:
         return found
     outputs = outputs_of(idata, len(x), known)

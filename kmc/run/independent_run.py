@@ -14,7 +14,7 @@ from kmc.model.starts import TRIED, near, wide_batches
 from kmc.run.arguments import Request
 from kmc.run.evaluation_summary import constrained
 from kmc.run.simulated import simulated_data
-from kmc.run.structure import structured
+from kmc.run.structure import added, structured
 from kmc.run.trace import BlobStore, Trace
 from kmc.run.unvisited import unvisited
 from kmc.samplers.base import SamplerSetup, SamplerState, Step
@@ -68,6 +68,7 @@ class IndependentRun:
         self._blobs = blobs
         takes = getattr(request.sampler, "_takes_outputs", False)
         self._structured = structured(request.model) if takes else None
+        self._added = added(request.model) if takes else None
         self._process: SamplerState | None = None
         self._asked: np.ndarray | None = None  # the points of the current sweep
         keeps = getattr(request.sampler, "_keeps_proposals", True)
@@ -196,6 +197,7 @@ class IndependentRun:
                 initial_log_prior=self._log_prior(points),
                 structure=None if self._structured is None else self._structured.structure,
                 initial_outputs=outputs,
+                known=self._added,
             )
         )
 

@@ -12,10 +12,11 @@ from scipy.special import gammaln, logit
 from kmc import likelihoods as of
 from kmc.model.model import Model
 from kmc.model.simulation import OUTPUTS, KnownParts
-from kmc.model.transforms import Above, Below, Between, Identity
+from kmc.model.transforms import LENGTH, STEEPNESS, Above, Below, Between, Identity, LogOdds
 from kmc.surrogate.emulator import observations, structure
 from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.emulator.structure import Data, Parameters, Structure
+from kmc.surrogate.splines import Splines
 
 _DRAWS = 2000  # of the prior, for the nodes of its splines
 _QUANTILES, _BEYOND = 193, 24  # nodes between these draws, and on each side of them
@@ -45,6 +46,7 @@ _TRANSFORMS = {
     Above: structure.ABOVE,
     Below: structure.BELOW,
     Between: structure.BETWEEN,
+    LogOdds: structure.BETWEEN,
 }
 
 
@@ -167,25 +169,50 @@ def _joined(parts) -> Data:
     return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
 
 
+def added(model: Model) -> Splines | None:
+    """Return what the model adds to the user's function, prior and log-Jacobian; None if it is nothing, or no sum."""
+    space = model.parameter_space
+    if space is None or (space.prior is not None and space.prior.depends):
+        return None
+    if space.prior is None and all(type(block.transform) is Identity for block in space.blocks.values()):
+        return None
+    return _splines(model.log_added, _draws(space.initial_points, model.dim))
+
+
 def _parameters(known, dim) -> Parameters | None:
-    """Return splines of the log-density of prior and Jacobian along each coordinate; None if it is no sum of these."""
-    rng = np.random.default_rng(0)
-    draws = known.draw(rng, _DRAWS)
-    draws = rng.uniform(-2.0, 2.0, (_DRAWS, dim)) if draws is None else draws
-    middle = np.median(draws, axis=0)
-    constant = float(known.log_added(middle))
-    kinds, lower, upper = np.zeros(dim, np.int64), np.zeros(dim), np.zeros(dim)
+    """Return what is known of the coordinates; None if the log-density of prior and Jacobian is no sum over these."""
+    draws = _draws(known.draw, dim)
+    kinds = np.zeros(dim, np.int64)
+    lower, upper, ends = np.zeros(dim), np.zeros(dim), np.zeros((dim, 2))
     for block in known.blocks.values():
         kinds[block.columns] = _TRANSFORMS.get(type(block.transform), structure.IDENTITY)
         lower[block.columns] = getattr(block.transform, "lower", 0.0)
         upper[block.columns] = getattr(block.transform, "upper", 0.0)
+        ends[block.columns] = (STEEPNESS, LENGTH) if type(block.transform) is Between else 0.0
+    splines = _splines(known.log_added, draws)
+    quantiles = np.ascontiguousarray(np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES), axis=0).T)
+    return None if splines is None else Parameters(kinds, lower, upper, ends, splines, quantiles)
+
+
+def _draws(draw, dim):
+    """Draw points from the prior, or about where start points are, for nodes."""
+    rng = np.random.default_rng(0)
+    draws = draw(rng, _DRAWS)
+    return rng.uniform(-2.0, 2.0, (_DRAWS, dim)) if draws is None else draws
+
+
+def _splines(log_added, draws) -> Splines | None:
+    """Return a function of each coordinate that has the sum ``log_added``, from draws (k, d); None if there is none."""
+    dim = draws.shape[1]
+    middle = np.median(draws, axis=0)
+    constant = float(log_added(middle))
     nodes = np.empty((dim, _QUANTILES + 2 * _BEYOND))
     values, slopes = np.empty(nodes.shape), np.empty(nodes.shape)
 
     def along(i, u):
         points = np.repeat(middle[None], u.size, axis=0)
         points[:, i] = u.ravel()
-        return (known.log_added(points) - constant).reshape(u.shape)
+        return (log_added(points) - constant).reshape(u.shape)
 
     with np.errstate(all="ignore"):
         for i in range(dim):
@@ -200,11 +227,10 @@ def _parameters(known, dim) -> Parameters | None:
             nearest = finite[np.argmin(np.abs(np.arange(own.size)[:, None] - finite), axis=1)]
             values[i], slopes[i] = values[i][nearest] + slopes[i][nearest] * (own - own[nearest]), slopes[i][nearest]
     values[0] += constant
-    quantiles = np.ascontiguousarray(np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES), axis=0).T)
-    found = Parameters(kinds, lower, upper, nodes, values, slopes, quantiles)
-    total = np.array([structure.known(found, x, np.empty(dim)) for x in draws[:_BEYOND]])
-    true = known.log_added(draws[:_BEYOND])
-    return found if np.all(np.abs(total - true) < _SEPARATE * (1.0 + np.abs(true))) else None
+    found, some = Splines(nodes, values, slopes), draws[:_BEYOND]
+    true = log_added(some)
+    error = np.abs(found.values_and_gradients(some)[0] - true)
+    return found if np.all(error < _SEPARATE * (1.0 + np.abs(true))) else None
 
 
 def _nodes(draws):

@@ -11,7 +11,7 @@ from scipy.special import digamma, expit, gammaln
 from kmc.control_variates.domain import thinned
 from kmc.samplers.inner_chains import InnerChainOptions
 from kmc.samplers.local_mixture import local_mixture
-from kmc.samplers.tuning import Trials, choose_step_size, ends_of
+from kmc.samplers.tuning import Trials, ends_of, with_step_size
 from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.depth import bulk_depth
@@ -101,7 +101,7 @@ def _drawn(component: Component, starts: np.ndarray, archive: np.ndarray, rng: n
     """Draws (8 n, d) of a surrogate by short chains from points (n, d), all in its coordinates."""
     trials = Trials(component.jit_state, starts, local_mixture(archive))
     some = trials._replace(starts=archive[rng.integers(len(archive), size=_STARTS)])
-    options = _MOVES._replace(step_size=choose_step_size(some, _MOVES, rng))
+    options = with_step_size(some, _MOVES, rng)
     z, kept = trials.starts, []
     for _ in range(_DRAWS):
         z = ends_of(trials, z, _BETWEEN, options=options, rng=rng)

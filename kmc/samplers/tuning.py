@@ -12,6 +12,7 @@ from kmc.surrogate.density import JitState
 
 # "Tried" is docs/what-was-tried.md; the others were set by hand.
 STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)  # candidates
+MOST_STEPS = 300  # of a trajectory
 GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; fraction of trajectories with less than .3
 GOOD_AT_WALLS, POOR_AT_WALLS = 0.65, 0.35  # a path that ends behind a wall is lost, however small its steps
 INNER_CHAIN_LENGTHS = (6, 12, 25, 50, 100)  # candidates
@@ -44,20 +45,23 @@ def longest_axis(z: np.ndarray) -> float:
     return max(float(np.sqrt(np.linalg.eigvalsh(covariance)[-1])), 1.0)
 
 
-def choose_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.Generator) -> float:
-    """Return the largest candidate step with a mean surrogate acceptance above 0.93 and few poor trajectories.
+def with_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.Generator) -> InnerChainOptions:
+    """Return the options with the largest candidate step that has a mean surrogate acceptance above 0.93.
 
-    Fewer than 5 % may have an acceptance under 0.3. For a surrogate with a wall the limits are 0.65 and 35 %. If no
-    step is good enough, the smallest one is returned.
+    Fewer than 5 % of the trajectories may have an acceptance under 0.3. For a surrogate with a wall the limits are 0.65
+    and 35 %. If no step is good enough, it is the smallest one. Trajectories are as long as 300 of the steps at most:
+    a few draws far from the others make an axis of any length.
     """
     walled = len(trials.state.wall.bias) > 0
     good, most_poor = (GOOD_AT_WALLS, POOR_AT_WALLS) if walled else (GOOD, POOR)
     for step_size in STEP_SIZES:
-        trial = options._replace(step_size=step_size, independence_probability=0.0, small_step_probability=0.0)
+        length = min(options.trajectory_length, MOST_STEPS * step_size)
+        chosen = options._replace(step_size=step_size, trajectory_length=length)
+        trial = chosen._replace(independence_probability=0.0, small_step_probability=0.0)
         found = _run(trials, trials.starts, _TRIALS, options=trial, rng=rng)
         if np.mean(found.acceptance_rate) > good and np.mean(found.poor) / _TRIALS < most_poor:
-            return step_size
-    return STEP_SIZES[-1]
+            break
+    return chosen
 
 
 def choose_inner_chain_length(trials: Trials, options: InnerChainOptions, rng: np.random.Generator) -> int:

@@ -19,6 +19,8 @@ from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
 from kmc.surrogate.coordinates.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
 from kmc.surrogate.covariance import LARGEST_LOG_SCALE
+from kmc.surrogate.splines import Splines, check_splines
+from kmc.surrogate.splines import value_and_gradient as known
 
 SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it has no effect
 
@@ -29,6 +31,9 @@ class SurrogateJitState(NamedTuple):
     q(z) = (z - location)ᵀ precision (z - location), and k(z, z_a) = (1 + r + r²/3) exp(-r) + both (1 + ψ·ψ_a/spread)^p
     with r² = rate |u - u_a|² and u = metric z; the second sum comes from known gradients. ψ is u and p is 4, or there
     are scales: then ψ has z, and e = exp(rates_i·z) and e z for each, and p is 2: see :mod:`kmc.surrogate.covariance`.
+
+    What is known of the log-density is apart: Σ_i f_i(x_i) with x = origin + z back is added, see
+    :mod:`kmc.surrogate.splines`.
 
     Inside loops the value is bounded, smoothly, by ``ceiling`` - ``fall`` (|z|² - reach²)+: it cannot rise where there
     are no data, and falls outside the ball of the evaluations. A learned wall adds its term, see
@@ -54,6 +59,9 @@ class SurrogateJitState(NamedTuple):
     ceiling: float
     reach: float
     fall: float
+    origin: np.ndarray  # (d,)
+    back: np.ndarray  # (d, d)
+    known: Splines
     wall: WallState
 
 
@@ -62,8 +70,10 @@ def check_jit_state(state: SurrogateJitState, dim: int) -> None:
     m, g, k = state.coefficients.size, len(state.slopes), len(state.rates)
     p = dim + k * (1 + dim)
     shapes = {"slope": (dim,), "location": (dim,), "precision": (dim, dim), "metric": (dim, dim), "rates": (k, dim)}
+    shapes |= {"origin": (dim,), "back": (dim, dim)}
     shapes |= {"centers": (dim, m), "bent_centers": (p, m), "coefficients": (m,)}
     check_arrays(state, {**shapes, "ends": (g, dim), "slopes": (g, dim), "bent_ends": (g, p), "bent_slopes": (g, p)})
+    check_splines(state.known, dim)
     if type(state.wall) is not WallState:
         raise ValueError(f"a wall of type {type(state.wall).__name__}")
     check_wall_state(state.wall, dim)
@@ -73,7 +83,7 @@ def check_jit_state(state: SurrogateJitState, dim: int) -> None:
 def workspace(state):
     """Return scratch arrays for :func:`value_and_gradient` and for the wall."""
     p, m = state.bent_centers.shape
-    return np.empty((4, state.location.size)), np.empty((2, m)), np.empty((2, p))
+    return np.empty((6, state.location.size)), np.empty((2, m)), np.empty((2, p))
 
 
 @njit()
@@ -103,6 +113,15 @@ def value_and_gradient(state, z, gradient, work):
         _pull_back(state, z, psi, along, gradient)
     for i in range(d):
         gradient[i] += state.slope[i] - pr[i]
+    if state.known.nodes.size:
+        x, along_x = vectors[4], vectors[5]
+        _multiply_transposed(state.back, z, x)
+        for i in range(d):
+            x[i] += state.origin[i]
+        value += known(state.known, x, along_x)
+        _multiply(state.back, along_x, x)
+        for i in range(d):
+            gradient[i] += x[i]
     return _bounded(state, z, value, gradient)
 
 

@@ -69,24 +69,29 @@ def by_depth(values: np.ndarray, dim: int, settings: DepthSettings = DEPTH) -> t
 
 
 def without_spurious_mass(
-    regression: Regression, prior: np.ndarray | None = None, curvature: float = DENSITY.curvature
+    regression: Regression,
+    prior: np.ndarray | None = None,
+    known: np.ndarray | None = None,
+    curvature: float = DENSITY.curvature,
 ) -> Mean:
     """Return the posterior mean of y, with a quadratic that rises in no direction.
 
     The regression is one of y + z' P z / 2, with the precision P = ``prior`` (d, d) of a prior mean, if there is one.
+    The quadratic of ``known`` (d, d) is added to y elsewhere.
     Where the quadratic would rise, or fall too slowly to bound the mass, it is bent down, and the constant and the
     other kernels are solved again around it: they know nothing beyond the data, so a quadratic that is known to be flat
     is left, as one between walls is.
     """
     mean = regression.mean
     shift = np.zeros((len(mean.linear),) * 2) if prior is None else 0.5 * prior
-    eigenvalues, vectors = np.linalg.eigh(mean.quadratic[:, :, 0] - shift)
+    added = -shift if known is None else known - shift
+    eigenvalues, vectors = np.linalg.eigh(mean.quadratic[:, :, 0] + added)
     flat = eigenvalues > curvature
     doubt = _curvature_sds(regression, vectors[:, flat].T)
     flat[flat] = (doubt > abs(curvature)) | (eigenvalues[flat] > _RISING * abs(curvature))
     if flat.any():
         bent = (vectors * np.where(flat, curvature, eigenvalues)) @ vectors.T
-        mean = regression.solved.around(mean.linear, (bent + shift)[:, :, None])
+        mean = regression.solved.around(mean.linear, (bent - added)[:, :, None])
     return mean._replace(quadratic=mean.quadratic - shift[:, :, None])
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from kmc.surrogate.coordinates.transport import IDENTITY, Identity, Transport, find_transports
+from kmc.surrogate.coordinates.transport import APART, IDENTITY, Identity, Transport, find_transports
 from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.coordinates.walls import Wall, learn_wall
 from kmc.surrogate.coordinates.whitening import Whitening
@@ -25,6 +25,7 @@ from kmc.surrogate.quadratic import terms_of
 from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
 from kmc.surrogate.scales import START as SCALED
 from kmc.surrogate.scales import WORTH, best_change
+from kmc.surrogate.splines import Splines, no_splines
 
 REACH = 4.0
 """The bound falls outside the ball of the points that are not deep, so many times as large."""
@@ -68,13 +69,15 @@ class Process(InCoordinates):
     wall: Wall | None
     counting: np.ndarray  # (n,), which values count
     observed: Observations | None  # by which hyperparameters were searched
+    known: Splines  # what the mean is without of the log-density of x, divided by the temperature
 
     reaches_far: ClassVar[bool] = False
     """Whether it shows from far points where the density rises."""
 
     def heights(self, x: np.ndarray) -> np.ndarray:
         """Return the mean at the rows of x (n, d), relative to the highest value and divided by the temperature."""
-        return mean_values(self.mean, self.regression.coordinates, self.transport(x))[:, 0]
+        regressed = mean_values(self.mean, self.regression.coordinates, self.transport(x))[:, 0]
+        return regressed + self.known.values_and_gradients(x)[0]
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
         """Return standard deviations of the log-density at the rows of x (n, d), divided by the temperature, (n,)."""
@@ -117,6 +120,7 @@ class Seen(NamedTuple):
     gradients: np.ndarray  # (n, d), rows of NaN where they are not known
     noisy: bool = False  # whether the values have noise
     outputs: np.ndarray | None = None  # (n, k), of the simulator, NaN where they are not known
+    known: Splines | None = None  # of the log-density: what a function of each coordinate alone adds to it
 
 
 class Kind(Protocol):
@@ -185,7 +189,7 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     fits.append(_fit(seen, last.transport, white, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
     found = find_transports(seen.points[finite], seen.values[finite], seen.draws)
-    for transport in (*found, IDENTITY):
+    for transport in (*found, IDENTITY, *([APART] if seen.known else [])):
         if transport != last.transport:
             white = whitened_coordinates(transport(seen.draws))
             fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
@@ -242,6 +246,8 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     the mean would be higher, or where ``counting`` (n,) says so. With ``counted``, spurious mass is left.
     """
     values = seen.values - transport.log_jacobian(seen.points)
+    splines = seen.known if transport == APART else None
+    splines = no_splines(seen.points.shape[1]) if splines is None else splines
     u = transport(seen.points)
     dim = u.shape[1]
     finite = np.isfinite(values)
@@ -256,13 +262,16 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     rows_each = 1.0 + dim * np.mean(np.isfinite(gradients).all(axis=1))  # of the regression, for a point
     temperature = temperature_of(known, counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each), dim)
     known = known / temperature
+    splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
+    added, along = splines.values_and_gradients(seen.points[rows])
+    bending = _bending(splines, seen.draws, coordinates)
     lowest = -deepest(dim)
     limited, noise = by_depth(known, dim)
     z, prior = coordinates.map(u), _prior_precision(coordinates.map(transport(seen.draws)))
-    limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
+    limited = limited - added + 0.5 * np.sum(z @ prior * z, axis=1)
 
     slopes = _slopes_along_u(gradients, transport, seen.points[rows]) / temperature
-    slopes = slopes + z @ prior @ coordinates.whitening.T
+    slopes = slopes - along + z @ prior @ coordinates.whitening.T
     has_slopes = np.isfinite(slopes).all(axis=1)
 
     def observed(rows) -> Observations:
@@ -292,8 +301,8 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         if len(some) > SETTINGS.exact and not seen.noisy:  # more would make it inexact; noisy ones are averaged
             some = some[_representative(known[some], SETTINGS.exact)]
         regression = condition(observed(some), coordinates, theta)
-        mean = without_spurious_mass(regression, prior, DENSITY.curvature if counted is None else np.inf)
-        high = ~counts & (mean_values(mean, coordinates, u)[:, 0] > lowest)
+        mean = without_spurious_mass(regression, prior, bending, DENSITY.curvature if counted is None else np.inf)
+        high = ~counts & (mean_values(mean, coordinates, u)[:, 0] + added > lowest)
         if not high.any():
             break
         counts = counts | high
@@ -302,6 +311,8 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     reach = REACH * float(np.linalg.norm(coordinates.map(_near(u, known)), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
     state = _jit_state(mean, highest / temperature, ceiling, reach)
+    if splines.nodes.size:
+        state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=splines)
     if wall is not None:
         state = state._replace(wall=wall.state(whitening))
     counting = np.zeros(len(rows), bool)
@@ -318,6 +329,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         wall,
         counting,
         searched,
+        splines,
     )
 
 
@@ -328,6 +340,14 @@ def _prior_precision(draws):
     """
     spread, axes = np.linalg.eigh(np.cov(draws.T).reshape(draws.shape[1], -1))
     return PRIOR * (axes / np.maximum(spread, 1.0)) @ axes.T
+
+
+def _bending(splines, draws, coordinates):
+    """Return half the curvature (d, d) in z that splines have at draws (n, d), on average, where it is downward."""
+    size = np.maximum(np.ptp(draws, axis=0), np.finfo(float).tiny)
+    ends = [splines.values_and_gradients(draws + sign * _DIFFERENCE * size)[1] for sign in (1.0, -1.0)]
+    curvatures = np.mean(ends[0] - ends[1], axis=0) / (2.0 * _DIFFERENCE * size)
+    return 0.5 * (coordinates.inverse * np.minimum(curvatures, 0.0)) @ coordinates.inverse.T
 
 
 def _searched(observations, coordinates, starts, noisy):
@@ -366,7 +386,8 @@ def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
     distinct = np.unique(draws, axis=0)
     scatter = np.cov(draws.T).reshape(dim, dim) * len(distinct)
     covariance = (scatter + dim * old.inverse.T @ old.inverse) / (len(distinct) + dim)
-    precision = -2.0 * old.whitening @ last.mean.quadratic[:, :, 0] @ old.whitening.T
+    bending = _bending(last.known, last.transport.back(draws), old)
+    precision = -2.0 * old.whitening @ (last.mean.quadratic[:, :, 0] + bending) @ old.whitening.T
     root = np.linalg.cholesky(covariance)
     ratios, vectors = np.linalg.eigh(root.T @ precision @ root)
     root = root @ vectors / np.sqrt(np.clip(ratios, 1.0, 1e6))
@@ -422,7 +443,7 @@ def _jit_state(mean, highest, ceiling, reach):
     curved = np.abs(curvatures) > _FLAT
     along = axes.T @ linear
     location = axes[:, curved] @ (along[curved] / curvatures[curved])
-    places, m = mean.places, mean.places.values
+    places, m, dim = mean.places, mean.places.values, len(linear)
     u, features, slopes = places.u, places.features, mean.matern * mean.slopes[:, :, 0]
     return SurrogateJitState(
         constant=float(mean.constant[0] + 0.5 * linear @ location + highest),
@@ -443,7 +464,10 @@ def _jit_state(mean, highest, ceiling, reach):
         spread=places.spread,
         ceiling=float(highest + ceiling),
         reach=reach,
-        fall=len(linear) / reach**2,
+        fall=dim / reach**2,
+        origin=np.zeros(dim),
+        back=np.zeros((dim, dim)),
+        known=no_splines(dim),
         wall=NO_WALL,
     )
 

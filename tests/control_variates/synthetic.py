@@ -5,6 +5,7 @@ from scipy import stats
 
 from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.jit_state import SurrogateJitState
+from kmc.surrogate.splines import no_splines
 
 
 def gaussian_state(location, *, centers=(), coefficients=(), rate=1.0, **fields):
@@ -31,6 +32,9 @@ def gaussian_state(location, *, centers=(), coefficients=(), rate=1.0, **fields)
         "ceiling": np.inf,
         "reach": 1.0,
         "fall": 0.0,
+        "origin": np.zeros(len(location)),
+        "back": eye,
+        "known": no_splines(len(location)),
         "wall": NO_WALL,
     }
     return SurrogateJitState(**given | fields)

@@ -3,8 +3,10 @@
 import numpy as np
 
 from kmc.kernel_hmc.learning import Learning
-from kmc.kernel_hmc.surrogate_chains import sample
+from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, from_above, sample, tuned
+from kmc.samplers.tuning import MOST_STEPS
 from kmc.surrogate.coordinates.transport import Funnel
+from kmc.surrogate.process import Seen, first_fit
 
 
 def funnel(x):
@@ -29,3 +31,26 @@ def test_in_coordinates_of_a_funnel_chains_sample_the_density():
     assert errors < 0.03
     assert abs(draws[:, :, 0].mean()) < 0.1
     assert abs(draws[:, :, 0].std() - 1.0) < 0.06
+
+
+def test_trajectories_have_an_end():
+    """A draw far from the others makes an axis of any length, and a run would integrate for minutes."""
+    rng = np.random.default_rng(2)
+    points = rng.standard_normal((30, 2))
+    process = first_fit(Seen(points, -0.5 * np.sum(points**2, axis=1), points, np.full(points.shape, np.nan)), rng)
+    archive = np.vstack([points, [[1e9, 0.0]]])
+    chains = tuned(process, Chains(points, np.ones(30), archive, MOVES), rng)
+    assert chains.options.trajectory_length <= MOST_STEPS * chains.options.step_size
+
+
+def test_draws_from_above_are_in_modes_that_chains_cannot_reach():
+    """Between the two is a valley of two hundred nats."""
+    rng = np.random.default_rng(3)
+    points = np.vstack([rng.normal([at, 0.0], 1.0, (60, 2)) for at in (0.0, 40.0)])
+    points = np.vstack([points, [[at, 0.0] for at in (10.0, 15.0, 20.0, 25.0, 30.0)]])
+    values = np.logaddexp(*(-0.5 * np.sum((points - [at, 0.0]) ** 2, axis=1) for at in (0.0, 40.0)))
+    process = first_fit(Seen(points, values, points, np.full(points.shape, np.nan)), rng)
+    one = process.coordinates(points[:60] + rng.normal(0.0, [20.0, 1.0], (60, 2)))
+    found = process.back(from_above(process, one, 400, rng))
+    share = np.mean(found[:, 0] > 20.0)
+    assert abs(share - 0.5) < 0.2 and abs(found[found[:, 0] > 20.0, 0].mean() - 40.0) < 0.5

@@ -33,7 +33,7 @@ def test_parameters_lie_one_after_the_other(space, x):
     np.testing.assert_allclose(values["share"][3, 1], oracles.simplex(x[3, 9:11]))
     np.testing.assert_allclose(values["factor"][:, 1, 0], np.tanh(x[:, 11]))
     np.testing.assert_allclose(values["cuts"][4], oracles.ordered(x[4, 12:14]))
-    np.testing.assert_allclose(values["p"][:, 0], np.tanh(x[:, 14] / 2))
+    np.testing.assert_allclose(values["p"][:, 0], oracles.straight_interval(x[:, 14], -1.0, 1.0))
 
 
 def test_log_jacobians_add_up(space, x):
@@ -43,7 +43,7 @@ def test_log_jacobians_add_up(space, x):
         + oracles.log_jacobian(lambda at: oracles.simplex(at)[:-1], each[9:11])
         + np.log(1 - np.tanh(each[11]) ** 2)
         + each[13]
-        + np.log(0.5 * (1 - np.tanh(each[14] / 2) ** 2))
+        + oracles.log_jacobian(lambda at: oracles.straight_interval(at, -1.0, 1.0), each[14:15])
         for each in x
     ]
     np.testing.assert_allclose(space.log_jacobian(x), expected, atol=1e-8)

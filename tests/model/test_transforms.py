@@ -12,6 +12,7 @@ from kmc.model.transforms import (
     Identity,
     Increasing,
     IsometricLogRatio,
+    LogOdds,
     PartialCorrelations,
     Vector,
 )
@@ -23,8 +24,9 @@ CASES = {
     "positive": (Above(0.0), lambda x: oracles.lower_bound(x, 0.0), np.ravel),
     "above": (Above(-2.5), lambda x: oracles.lower_bound(x, -2.5), np.ravel),
     "below": (Below(1.5), lambda x: oracles.upper_bound(x, 1.5), np.ravel),
-    "unit interval": (Between(0.0, 1.0), lambda x: oracles.interval(x, 0.0, 1.0), np.ravel),
-    "interval": (Between(-3.0, 0.5), lambda x: oracles.interval(x, -3.0, 0.5), np.ravel),
+    "unit interval": (Between(0.0, 1.0), lambda x: oracles.straight_interval(x, 0.0, 1.0), np.ravel),
+    "interval": (Between(-3.0, 0.5), lambda x: oracles.straight_interval(x, -3.0, 0.5), np.ravel),
+    "log-odds": (LogOdds(-3.0, 0.5), lambda x: oracles.interval(x, -3.0, 0.5), np.ravel),
     "simplex 2": (IsometricLogRatio(2), oracles.simplex, lambda y: y[:-1]),
     "simplex 5": (IsometricLogRatio(5), oracles.simplex, lambda y: y[:-1]),
     "ordered": (Increasing(4), oracles.ordered, np.ravel),
@@ -107,7 +109,7 @@ def test_the_tails_are_finite_and_inside(transform, value):
     assert transform.contains(y).all()
 
 
-@pytest.mark.parametrize("transform", [Above(0.0), Above(3.0), Below(-1.0), Between(0.0, 1.0), Between(2.0, 3.0)])
+@pytest.mark.parametrize("transform", [Above(0.0), Above(3.0), Below(-1.0), Between(0.0, 1.0), LogOdds(2.0, 3.0)])
 @pytest.mark.parametrize("value", [-1e6, -750.0, 750.0, 1e6])
 def test_numbers_never_reach_a_bound(transform, value):
     with np.errstate(all="raise", under="ignore"):
@@ -130,7 +132,8 @@ def test_matrices_are_finite_far_out(value):
 def test_the_tails_of_the_jacobians():
     """Leading terms at |x| = 700: -|x| for each logistic, -2 |x| for each tanh and half of that for what it leaves."""
     x = np.array([-700.0, 700.0])
-    np.testing.assert_array_equal(Between(0.0, 1.0).log_jacobian(x), [-700, -700])
+    np.testing.assert_array_equal(LogOdds(0.0, 1.0).log_jacobian(x), [-700, -700])
+    np.testing.assert_allclose(Between(0.0, 1.0).log_jacobian(x), 2 * (4 - 700) - np.log(8) + np.log1p(-np.exp(-16.0)))
     np.testing.assert_allclose(PartialCorrelations(2).log_jacobian(x[:, None]), 2 * np.log(2) - 1400)
     np.testing.assert_allclose(
         PartialCorrelations(3).log_jacobian(np.full((1, 3), 700.0)), 3.5 * (2 * np.log(2) - 1400)
@@ -178,9 +181,17 @@ def test_values_outside_the_support_are_named(transform, outside):
 @pytest.mark.parametrize(("lower", "upper"), [(0.0, 1.0), (-2.0, 5.0)])
 def test_a_uniform_number_is_logistic(lower, upper):
     x = np.linspace(-30, 30, 41)
-    between = Between(lower, upper)
+    between = LogOdds(lower, upper)
     density = stats.uniform(lower, upper - lower).logpdf(between.constrain(x)) + between.log_jacobian(x)
     np.testing.assert_allclose(density, stats.logistic.logpdf(x))
+
+
+def test_an_interval_is_linear_in_its_middle():
+    """Its half has the middle half of the coordinates, and a uniform number is uniform there."""
+    between = Between(10.0, 18.0)
+    y = np.linspace(12.0, 16.0, 41)
+    np.testing.assert_allclose(between.unconstrain(y), y - 14.0, atol=0.01)
+    np.testing.assert_allclose(between.log_jacobian(between.unconstrain(y)), 0.0, atol=0.02)
 
 
 def grid(dim, n=81, reach=9.0):
@@ -228,7 +239,7 @@ def test_the_volume_of_correlation_matrices(size, volume, rng):
     ("transform", "theirs"),
     [
         (Above(0.0), lambda peer: peer.log),
-        (Between(-3.0, 0.5), lambda peer: peer.Interval(np.float64(-3.0), np.float64(0.5))),
+        (LogOdds(-3.0, 0.5), lambda peer: peer.Interval(np.float64(-3.0), np.float64(0.5))),
         (Increasing(4), lambda peer: peer.ordered),
     ],
     ids=["positive", "interval", "ordered"],

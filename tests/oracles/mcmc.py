@@ -11,6 +11,7 @@ from scipy import stats
 from kmc.surrogate import jit_state as at_a_point
 from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.jit_state import SurrogateJitState
+from kmc.surrogate.splines import Splines
 
 LEVEL = 5e-6
 
@@ -44,11 +45,19 @@ def assert_uniform(u: np.ndarray) -> None:
 
 
 def jit_state(
-    dim: int, height: float = 1.0, sections: int = 6, known: int = 2, scales: int = 0, seed: int = 0, **options
+    dim: int,
+    height: float = 1.0,
+    sections: int = 6,
+    known: int = 2,
+    scales: int = 0,
+    nodes: int = 0,
+    seed: int = 0,
+    **options,
 ) -> SurrogateJitState:
     """A surrogate with a quadratic, and bumps of either sign; ``sections=0``: the quadratic alone.
 
-    ``known`` is the number of points with a gradient, ``scales`` that of the scales.
+    ``known`` is the number of points with a gradient, ``scales`` that of the scales, and
+    ``nodes`` that of each spline.
     """
     rng = np.random.default_rng(seed)
     root = np.eye(dim) + 0.3 * rng.standard_normal((dim, dim))
@@ -80,6 +89,9 @@ def jit_state(
         "ceiling": 4.0,
         "reach": 2.0,
         "fall": 0.25,
+        "origin": rng.standard_normal(dim),
+        "back": rng.standard_normal((dim, dim)),
+        "known": Splines(np.cumsum(rng.uniform(0.2, 1.0, (dim, nodes)), axis=1), *rng.uniform(-1, 1, (2, dim, nodes))),
         "wall": NO_WALL,
     }
     return SurrogateJitState(**(fields | options))

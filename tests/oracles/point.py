@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
 SHARPNESS = 0.2  # nats over which the bound takes over
 
@@ -43,6 +44,17 @@ def free_value(state, z):
         total += slope @ radial_slope(state, u, end)
         t = 1 + (psi @ bent) / state.spread
         total += state.both * power * t ** (power - 1) * (psi @ bent_slope) / state.spread
+    return total + known(state.known, state.origin + z @ state.back)
+
+
+def known(splines, x):
+    """The sum of Hermite splines, which go on with the slopes of their ends."""
+    total = 0.0
+    for at, nodes, values, slopes in zip(x, *splines):
+        if len(nodes):
+            inside = np.clip(at, nodes[0], nodes[-1])
+            total += CubicHermiteSpline(nodes, values, slopes)(inside)
+            total += (at - inside) * (slopes[0] if at < inside else slopes[-1])
     return total
 
 

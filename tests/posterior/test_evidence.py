@@ -234,18 +234,28 @@ def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata, monkeypat
     assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])
 
 
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_the_surrogate_has_no_mode_that_was_never_evaluated(seed):
+    """The logarithm of an exponential number has a steep flank, behind which a regression may rise again."""
+    model = kmc.Model(bounded, parameters={"a": kmc.Real(), "b": kmc.Positive()}, kwargs={"rate": 3.0})
+    idata = kmc.sample(model, draws=None, max_evaluations=600, seed=seed, progress=False)
+    found = kmc.evidence(idata)
+    assert abs(float(found["log_evidence"][0])) < 4 * float(found["se"][0]) < 0.2
+
+
 @pytest.mark.slow
 def test_an_estimate_with_an_error_of_nats_is_no_number():
-    """Most draws from the surrogate are where the density is nearly zero: the estimate was off by 192 nats."""
+    """Most draws from the surrogate may be where the density is nearly zero: an estimate was off by 192 nats."""
 
     def neck(x):
         return -0.5 * x[0] ** 2 / 9 - 0.5 * np.sum(x[1:] ** 2) * np.exp(-x[0]) - 5.5 * x[0]
 
     idata = kmc.sample(neck, dim=12, draws=None, max_evaluations=800, seed=3, progress=False)
-    with pytest.warns(kmc.KmcWarning, match="The evidence is not known, as"):
-        assert np.isnan(kmc.evidence(idata)["log_evidence"][0])  # was off by 14.5 nats, at a standard error of 0.05
-    with pytest.warns(kmc.KmcWarning, match="not known, as its standard error would be [0-9.]+ nats"):
-        assert np.isnan(kmc.evidence(idata, model=kmc.Model(neck, 12), max_evaluations=300)["log_evidence"][0])
+    exact = 6.0 * np.log(2 * np.pi) + np.log(3.0)
+    for further in ({}, {"model": kmc.Model(neck, 12), "max_evaluations": 300}):
+        found = kmc.evidence(idata, **further)
+        value, error = float(found["log_evidence"][0]), float(found["se"][0])
+        assert np.isnan(value) or abs(value - exact) < 4 * error < 2.0
 
 
 def test_a_parameter_without_a_prior_has_no_evidence(monkeypatch):

@@ -259,7 +259,7 @@ def test_what_is_kept_says_which_moves_were_runs(idata):
 def noisy():
     rng = np.random.default_rng(0)
     model = kmc.Model(lambda x: log_density(x) + 0.7 * rng.standard_normal() - 0.245, dim=2, noisy=True)
-    return kmc.sample(model, draws=None, max_evaluations=1000, seed=1, progress=False)
+    return kmc.sample(model, draws=None, max_evaluations=1000, seed=2, progress=False)
 
 
 @pytest.mark.slow

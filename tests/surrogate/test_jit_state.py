@@ -14,6 +14,7 @@ from kmc.surrogate.mass import without_spurious_mass
 from kmc.surrogate.mean import mean_gradients, mean_values
 from kmc.surrogate.process import PRIOR, Seen, _jit_state, fit_to_draws
 from kmc.surrogate.regression import Hyperparameters, Observations, condition
+from kmc.surrogate.splines import Splines, check_splines
 from tests.jit_states import allocations, evaluate
 from tests.oracles import differences, mcmc
 from tests.oracles import point as oracle
@@ -29,6 +30,7 @@ STATES = {
     "five dimensions": mcmc.jit_state(5, sections=90, known=3, height=0.2, seed=12),  # whole blocks of rows, and a rest
     "a line": mcmc.jit_state(1, seed=13),
     "quadratic alone": mcmc.jit_state(4, sections=0, seed=14),
+    "known parts": mcmc.jit_state(3, nodes=6, seed=20),
     "bounded": mcmc.jit_state(3, height=5.0, ceiling=1.0, reach=1.0, seed=15),
 }
 WALL = WallState(np.eye(3), np.zeros(3), np.array([0.5]), np.array([[2.0, 1.0, 0.0]]), np.zeros((0, 3, 3)))
@@ -227,6 +229,8 @@ def test_a_frozen_process_is_the_process():
         ("ends", np.zeros((2, 4))),
         ("bent_centers", np.zeros((2, 6))),
         ("bent_slopes", np.zeros((2, 4))),
+        ("back", np.eye(2)),
+        ("known", Splines(*np.zeros((3, 2, 4)))),
         ("wall", WALL._replace(linear=np.zeros((2, 3)))),
     ],
 )
@@ -235,6 +239,19 @@ def test_arrays_that_loops_would_leave_are_refused(name, wrong):
     check_jit_state(state, 3)
     with pytest.raises(ValueError, match="is not an array of numbers of shape"):
         check_jit_state(state._replace(**{name: wrong}), 3)
+
+
+@pytest.mark.parametrize("nodes", [[[0.0, 1.0, 1.0]] * 3, [[0.0, np.nan, 1.0]] * 3, [[0.0]] * 3])
+def test_splines_of_a_file_are_checked(nodes):
+    with pytest.raises(ValueError, match="not increasing"):
+        check_splines(Splines(*3 * [np.array(nodes)]), 3)
+
+
+def test_splines_at_no_number():
+    """No index leaves the arrays."""
+    splines = mcmc.jit_state(2, nodes=5).known
+    values, gradients = splines.values_and_gradients(np.array([[np.nan, 1.0], [np.inf, 1.0]]))
+    assert np.isnan(values[0]) and np.isnan(gradients[0, 0]) and np.isinf(values[1])
 
 
 # Compiled code

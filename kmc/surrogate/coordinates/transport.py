@@ -69,7 +69,13 @@ class Transport(Protocol):
 
 @dataclass(frozen=True)
 class Identity:
-    """u = x."""
+    """u = x.
+
+    With ``apart``, what is known of the log-density is left out of the regression, and added to it: see
+    :mod:`kmc.surrogate.splines`.
+    """
+
+    apart: bool = False
 
     driver: ClassVar[None] = None
     size: ClassVar[int] = 0
@@ -88,6 +94,7 @@ class Identity:
 
 
 IDENTITY = Identity()
+APART = Identity(apart=True)
 
 
 @dataclass(frozen=True, eq=False)

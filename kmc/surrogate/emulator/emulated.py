@@ -24,6 +24,7 @@ from kmc.surrogate.emulator.structure import Structure, constrained
 from kmc.surrogate.mass import deepest, full_depth
 from kmc.surrogate.process import REACH, Process, Seen, temperature_of
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
+from kmc.surrogate.splines import no_splines
 
 TOLERANCE = 0.05
 """Error allowed in the components of points that are deeper than typical ones, relative to their distance from the data
@@ -123,6 +124,7 @@ class Emulator:
             wall=None,
             counting=usable,
             observed=None,
+            known=no_splines(dim),
             components=found,
         )
 

@@ -20,7 +20,9 @@ from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
 from kmc.surrogate.coordinates.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
 from kmc.surrogate.emulator.observations import SMALLEST, log_likelihood
-from kmc.surrogate.emulator.structure import Data, Parameters, Structure, constrained, known
+from kmc.surrogate.emulator.structure import Data, Parameters, Structure, constrained
+from kmc.surrogate.splines import check_splines
+from kmc.surrogate.splines import value_and_gradient as known
 
 
 class EmulatorJitState(NamedTuple):
@@ -66,11 +68,10 @@ def check_emulator_state(state: EmulatorJitState, dim: int) -> None:
 def check_structure(structure: Structure, dim: int) -> None:
     """Raise a ValueError unless the arrays fit together, and all columns are coordinates."""
     parameters, data = structure.parameters, structure.data
-    n, k = len(data.observed), parameters.nodes.shape[-1]
+    n = len(data.observed)
     check_arrays(parameters, {"quantiles": (dim, parameters.quantiles.shape[-1])})
-    check_arrays(
-        parameters, {"lower": (dim,), "upper": (dim,), **dict.fromkeys(("nodes", "values", "slopes"), (dim, k))}
-    )
+    check_arrays(parameters, {"lower": (dim,), "upper": (dim,), "ends": (dim, 2)})
+    check_splines(parameters.known, dim)
     check_arrays(data, dict.fromkeys(("observed", "constants", "variances", "relative", "shapes", "repeats"), (n,)))
     columns = {
         "inputs": (structure.inputs, structure.inputs.shape[:1], 0),
@@ -85,8 +86,6 @@ def check_structure(structure: Structure, dim: int) -> None:
             raise ValueError(f"{name} is not an array of whole numbers of shape {shape}")
         if array.size and not (array.min() >= least and (name.startswith("kinds") or array.max() < dim)):
             raise ValueError(f"{name} has numbers that are no coordinates of {dim}")
-    if k < 2:
-        raise ValueError(f"nodes has the shape {parameters.nodes.shape}: expected at least two of each parameter")
 
 
 @njit()
@@ -115,7 +114,7 @@ def value_and_gradient(state, z, gradient, work):
     np.dot(v, state.metric, w)
     _outputs(state, v, w, features, sections, components, outputs)
     constrained(state.parameters, u, theta, slopes)
-    value = known(state.parameters, u, along) + _likelihood(state.data, outputs, theta, along_theta)
+    value = known(state.parameters.known, u, along) + _likelihood(state.data, outputs, theta, along_theta)
     value /= state.temperature
     for i in range(d):
         along[i] = (along[i] + along_theta[i] * slopes[i]) / state.temperature
@@ -261,5 +260,6 @@ def log_densities(structure, points, eta):
     for i in range(len(points)):
         outputs[0] = eta[i]
         constrained(structure.parameters, points[i], theta, slopes)
-        found[i] = known(structure.parameters, points[i], along) + _likelihood(structure.data, outputs, theta, along)
+        likelihood = _likelihood(structure.data, outputs, theta, along)
+        found[i] = likelihood + known(structure.parameters.known, points[i], along)
     return found

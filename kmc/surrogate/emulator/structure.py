@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.njit import njit
+from kmc.surrogate.splines import Splines
 
 IDENTITY, ABOVE, BELOW, BETWEEN = range(4)
 """Kinds of transforms of one number."""
@@ -15,16 +16,14 @@ IDENTITY, ABOVE, BELOW, BETWEEN = range(4)
 class Parameters(NamedTuple):
     """The parameters θ_i, each a function of one coordinate u_i, and the log-density that does not need the simulator.
 
-    That is Σ_i f_i(u_i), the prior with the log-Jacobian, where f_i is a cubic Hermite spline between its nodes, and
-    linear beyond them.
+    That is the prior with the log-Jacobian.
     """
 
     kinds: np.ndarray  # (d,) of int
     lower: np.ndarray  # (d,)
     upper: np.ndarray  # (d,)
-    nodes: np.ndarray  # (d, n), increasing
-    values: np.ndarray  # (d, n)
-    slopes: np.ndarray  # (d, n)
+    ends: np.ndarray  # (d, 2): steepness and length of an interval in u; zeros for log-odds
+    known: Splines
     quantiles: np.ndarray  # (d, k) of the prior, from 0 to 1 at equal distances
 
     @property
@@ -71,6 +70,23 @@ class Structure(NamedTuple):
 
 
 @njit()
+def _logistic(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+@njit()
+def _share(u, steepness, length):
+    """Return the share of an interval below u, and its derivative; see :class:`kmc.model.transforms.Between`."""
+    if steepness == 0.0:
+        share = _logistic(u)
+        return share, share * (1.0 - share)
+    a, b = steepness * (u + 0.5 * length), steepness * (u - 0.5 * length)
+    # log(1 + exp(a)), where exp(a) does not overflow
+    rise = max(a, 0.0) + np.log1p(np.exp(-abs(a))) - max(b, 0.0) - np.log1p(np.exp(-abs(b)))
+    return rise / (steepness * length), (_logistic(a) - _logistic(b)) / length
+
+
+@njit()
 def constrained(parameters, u, theta, slopes):
     """Write the parameters (d,) at u (d,), and their derivatives, into ``theta`` and ``slopes``."""
     for i in range(u.size):
@@ -78,36 +94,12 @@ def constrained(parameters, u, theta, slopes):
         if kind == 0:
             theta[i], slopes[i] = u[i], 1.0
         elif kind == 3:
-            share = 1.0 / (1.0 + np.exp(-u[i]))
             width = parameters.upper[i] - parameters.lower[i]
-            theta[i], slopes[i] = parameters.lower[i] + width * share, width * share * (1.0 - share)
+            share, slope = _share(u[i], parameters.ends[i, 0], parameters.ends[i, 1])
+            theta[i], slopes[i] = parameters.lower[i] + width * share, width * slope
         else:
             grown = np.exp(min(u[i], 700.0))
             if kind == 1:
                 theta[i], slopes[i] = parameters.lower[i] + grown, grown
             else:
                 theta[i], slopes[i] = parameters.upper[i] - grown, -grown
-
-
-@njit()
-def known(parameters, u, gradient):
-    """Return Σ_i f_i(u_i), and write its gradient into ``gradient`` (d,)."""
-    total = 0.0
-    for i in range(u.size):
-        nodes, values, slopes = parameters.nodes[i], parameters.values[i], parameters.slopes[i]
-        last = nodes.size - 1
-        if u[i] <= nodes[0] or u[i] >= nodes[last]:
-            end = 0 if u[i] <= nodes[0] else last
-            total += values[end] + slopes[end] * (u[i] - nodes[end])
-            gradient[i] = slopes[end]
-            continue
-        k = np.searchsorted(nodes, u[i], side="right") - 1
-        h = nodes[k + 1] - nodes[k]
-        t = (u[i] - nodes[k]) / h
-        rise = (values[k + 1] - values[k]) / h
-        # The polynomial is values[k] + h t (slopes[k] + t (b + t c)).
-        b = 3.0 * rise - 2.0 * slopes[k] - slopes[k + 1]
-        c = slopes[k] + slopes[k + 1] - 2.0 * rise
-        total += values[k] + h * t * (slopes[k] + t * (b + t * c))
-        gradient[i] = slopes[k] + t * (2.0 * b + 3.0 * t * c)
-    return total
