@@ -10,13 +10,19 @@ import numpy as np
 from scipy.special import gammaln, logit
 
 from kmc import likelihoods as of
+from kmc.model.distributions import NormalAround
 from kmc.model.model import Model
 from kmc.model.simulation import OUTPUTS, KnownParts
+from kmc.model.space import Block, ParameterSpace
 from kmc.model.transforms import LENGTH, STEEPNESS, Above, Below, Between, Identity, LogOdds
-from kmc.surrogate.emulator import observations, structure
+from kmc.surrogate import transforms
+from kmc.surrogate.coordinates.noncentered import NonCentered
+from kmc.surrogate.coordinates.transport import APART
+from kmc.surrogate.emulator import observations
 from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.emulator.structure import Data, Parameters, Structure
-from kmc.surrogate.splines import Splines
+from kmc.surrogate.splines import Known, Splines
+from kmc.surrogate.transforms import Transforms
 
 _DRAWS = 2000  # of the prior, for the nodes of its splines
 _QUANTILES, _BEYOND = 193, 24  # nodes between these draws, and on each side of them
@@ -42,11 +48,11 @@ _LINKS: dict[type, Any] = {
     of.Bernoulli: logit,
 }
 _TRANSFORMS = {
-    Identity: structure.IDENTITY,
-    Above: structure.ABOVE,
-    Below: structure.BELOW,
-    Between: structure.BETWEEN,
-    LogOdds: structure.BETWEEN,
+    Identity: transforms.IDENTITY,
+    Above: transforms.ABOVE,
+    Below: transforms.BELOW,
+    Between: transforms.BETWEEN,
+    LogOdds: transforms.BETWEEN,
 }
 
 
@@ -169,29 +175,68 @@ def _joined(parts) -> Data:
     return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
 
 
-def added(model: Model) -> Splines | None:
-    """Return what the model adds to the user's function, prior and log-Jacobian; None if it is nothing, or no sum."""
+def added(model: Model) -> Known | None:
+    """Return what the model adds to the user's function, prior and log-Jacobian.
+
+    None if it is nothing, or no sum of functions of one number each, not even in the coordinates of
+    :class:`kmc.surrogate.coordinates.noncentered.NonCentered`.
+    """
     space = model.parameter_space
-    if space is None or (space.prior is not None and space.prior.depends):
+    if space is None:
         return None
     if space.prior is None and all(type(block.transform) is Identity for block in space.blocks.values()):
         return None
-    return _splines(model.log_added, _draws(space.initial_points, model.dim))
+    around = {} if space.prior is None else space.prior.around
+    transport = _noncentered(space, around) if around else APART
+    if transport is None:
+        return None
+
+    def log_added(u):
+        x = transport.back(np.atleast_2d(u))
+        found = model.log_added(x) - transport.log_jacobian(x)
+        return found if u.ndim == 2 else found[0]
+
+    splines = _splines(log_added, transport(_draws(space.initial_points, model.dim)))
+    return None if splines is None else Known(transport, splines)
+
+
+def _noncentered(space: ParameterSpace, around: Mapping[str, NormalAround]) -> NonCentered | None:
+    """Return coordinates of numbers with normal priors around others; None if these are not known functions of one."""
+    dim = space.dim
+    means, sds, numbers = np.full(dim, -1), np.full(dim, -1), np.tile([0.0, 1.0], (dim, 1))
+    for name, law in around.items():
+        block = space.blocks[name]
+        for i, (term, columns) in enumerate(((law.mean, means), (law.sd, sds))):
+            if not isinstance(term, str) or term in space.fixed:
+                number = space.fixed[term] if isinstance(term, str) else term
+                numbers[block.columns, i] = np.broadcast_to(number, block.shape).ravel()
+                continue
+            parent = space.blocks[term]
+            if type(parent.transform) not in _TRANSFORMS:
+                return None
+            own = np.arange(parent.columns.start, parent.columns.stop).reshape(parent.shape)
+            columns[block.columns] = np.broadcast_to(own, block.shape).ravel()
+    return NonCentered(_transforms(space.blocks, dim), means, sds, numbers)
+
+
+def _transforms(blocks: Mapping[str, Block], dim: int) -> Transforms:
+    """Return how each number depends on its coordinate; as if it were the same, if that is no known function."""
+    kinds = np.zeros(dim, np.int64)
+    lower, upper, ends = np.zeros(dim), np.zeros(dim), np.zeros((dim, 2))
+    for block in blocks.values():
+        kinds[block.columns] = _TRANSFORMS.get(type(block.transform), transforms.IDENTITY)
+        lower[block.columns] = getattr(block.transform, "lower", 0.0)
+        upper[block.columns] = getattr(block.transform, "upper", 0.0)
+        ends[block.columns] = (STEEPNESS, LENGTH) if type(block.transform) is Between else 0.0
+    return Transforms(kinds, lower, upper, ends)
 
 
 def _parameters(known, dim) -> Parameters | None:
     """Return what is known of the coordinates; None if the log-density of prior and Jacobian is no sum over these."""
     draws = _draws(known.draw, dim)
-    kinds = np.zeros(dim, np.int64)
-    lower, upper, ends = np.zeros(dim), np.zeros(dim), np.zeros((dim, 2))
-    for block in known.blocks.values():
-        kinds[block.columns] = _TRANSFORMS.get(type(block.transform), structure.IDENTITY)
-        lower[block.columns] = getattr(block.transform, "lower", 0.0)
-        upper[block.columns] = getattr(block.transform, "upper", 0.0)
-        ends[block.columns] = (STEEPNESS, LENGTH) if type(block.transform) is Between else 0.0
     splines = _splines(known.log_added, draws)
     quantiles = np.ascontiguousarray(np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES), axis=0).T)
-    return None if splines is None else Parameters(kinds, lower, upper, ends, splines, quantiles)
+    return None if splines is None else Parameters(_transforms(known.blocks, dim), splines, quantiles)
 
 
 def _draws(draw, dim):

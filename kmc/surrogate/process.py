@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from kmc.surrogate.coordinates.transport import APART, IDENTITY, Identity, Transport, find_transports
+from kmc.surrogate.coordinates.transport import IDENTITY, Identity, Transport, find_transports
 from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.coordinates.walls import Wall, learn_wall
 from kmc.surrogate.coordinates.whitening import Whitening
@@ -25,7 +25,7 @@ from kmc.surrogate.quadratic import terms_of
 from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
 from kmc.surrogate.scales import START as SCALED
 from kmc.surrogate.scales import WORTH, best_change
-from kmc.surrogate.splines import Splines, no_splines
+from kmc.surrogate.splines import Known, Splines, no_splines
 
 REACH = 4.0
 """The bound falls outside the ball of the points that are not deep, so many times as large."""
@@ -69,15 +69,15 @@ class Process(InCoordinates):
     wall: Wall | None
     counting: np.ndarray  # (n,), which values count
     observed: Observations | None  # by which hyperparameters were searched
-    known: Splines  # what the mean is without of the log-density of x, divided by the temperature
+    known: Splines  # what the mean is without of the log-density of u, divided by the temperature
 
     reaches_far: ClassVar[bool] = False
     """Whether it shows from far points where the density rises."""
 
     def heights(self, x: np.ndarray) -> np.ndarray:
         """Return the mean at the rows of x (n, d), relative to the highest value and divided by the temperature."""
-        regressed = mean_values(self.mean, self.regression.coordinates, self.transport(x))[:, 0]
-        return regressed + self.known.values_and_gradients(x)[0]
+        u = self.transport(x)
+        return mean_values(self.mean, self.regression.coordinates, u)[:, 0] + self.known.values_and_gradients(u)[0]
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
         """Return standard deviations of the log-density at the rows of x (n, d), divided by the temperature, (n,)."""
@@ -120,7 +120,7 @@ class Seen(NamedTuple):
     gradients: np.ndarray  # (n, d), rows of NaN where they are not known
     noisy: bool = False  # whether the values have noise
     outputs: np.ndarray | None = None  # (n, k), of the simulator, NaN where they are not known
-    known: Splines | None = None  # of the log-density: what a function of each coordinate alone adds to it
+    known: Known | None = None  # of the log-density
 
 
 class Kind(Protocol):
@@ -189,7 +189,7 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     fits.append(_fit(seen, last.transport, white, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
     found = find_transports(seen.points[finite], seen.values[finite], seen.draws)
-    for transport in (*found, IDENTITY, *([APART] if seen.known else [])):
+    for transport in (*found, IDENTITY, *([seen.known.transport] if seen.known else [])):
         if transport != last.transport:
             white = whitened_coordinates(transport(seen.draws))
             fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
@@ -246,9 +246,10 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     the mean would be higher, or where ``counting`` (n,) says so. With ``counted``, spurious mass is left.
     """
     values = seen.values - transport.log_jacobian(seen.points)
-    splines = seen.known if transport == APART else None
-    splines = no_splines(seen.points.shape[1]) if splines is None else splines
     u = transport(seen.points)
+    splines = no_splines(u.shape[1])
+    if seen.known is not None and transport == seen.known.transport:
+        splines = seen.known.splines
     dim = u.shape[1]
     finite = np.isfinite(values)
     wall = learn_wall(u, values, transport(seen.draws), rng=rng, last=last.wall if last is not None else None)
@@ -263,8 +264,8 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     temperature = temperature_of(known, counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each), dim)
     known = known / temperature
     splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
-    added, along = splines.values_and_gradients(seen.points[rows])
-    bending = _bending(splines, seen.draws, coordinates)
+    added, along = splines.values_and_gradients(u)
+    bending = _bending(splines, transport(seen.draws), coordinates)
     lowest = -deepest(dim)
     limited, noise = by_depth(known, dim)
     z, prior = coordinates.map(u), _prior_precision(coordinates.map(transport(seen.draws)))
@@ -386,7 +387,7 @@ def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
     distinct = np.unique(draws, axis=0)
     scatter = np.cov(draws.T).reshape(dim, dim) * len(distinct)
     covariance = (scatter + dim * old.inverse.T @ old.inverse) / (len(distinct) + dim)
-    bending = _bending(last.known, last.transport.back(draws), old)
+    bending = _bending(last.known, draws, old)
     precision = -2.0 * old.whitening @ (last.mean.quadratic[:, :, 0] + bending) @ old.whitening.T
     root = np.linalg.cholesky(covariance)
     ratios, vectors = np.linalg.eigh(root.T @ precision @ root)

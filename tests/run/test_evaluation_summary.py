@@ -171,11 +171,11 @@ def noted(points, fails, model=MODEL):
 
 
 def test_the_parameter_that_rejected_points_share_is_named():
-    points = np.random.default_rng(0).standard_normal((500, 3))
+    points = 2.0 * np.random.default_rng(0).standard_normal((500, 3))
     rate = MODEL.constrain(points)["rate"]
-    found = noted(points, rate > 3.77).summary(EMPTY, 500)
-    assert found.n_failed == np.sum(rate > 3.77) > 20
-    assert found.common == "all of them have rate > 3.77, and no other evaluation has"
+    found = noted(points, rate > 3.8).summary(EMPTY, 500)
+    assert found.n_failed == np.sum(rate > 3.8) > 20
+    assert found.common == "all of them have rate > 3.8, and no other evaluation has"
     assert noted(points, points[:, 1] < -1.002).summary(EMPTY, 500).common.startswith("all of them have level[1] < -1,")
 
 

@@ -20,11 +20,12 @@ from kmc.surrogate.emulator.components import Components, principal
 from kmc.surrogate.emulator.compressed import compressed
 from kmc.surrogate.emulator.jit_state import EmulatorJitState, slopes_along_components
 from kmc.surrogate.emulator.observations import SMALLEST, information
-from kmc.surrogate.emulator.structure import Structure, constrained
+from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.mass import deepest, full_depth
 from kmc.surrogate.process import REACH, Process, Seen, temperature_of
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
 from kmc.surrogate.splines import no_splines
+from kmc.surrogate.transforms import constrained
 
 TOLERANCE = 0.05
 """Error allowed in the components of points that are deeper than typical ones, relative to their distance from the data
@@ -132,7 +133,7 @@ class Emulator:
         """Return the Fisher information of the outputs (n,) at the best point x (d,)."""
         data, d = self.structure.data, len(x)
         theta, slopes = np.empty(d), np.empty(d)
-        constrained(self.structure.parameters, x, theta, slopes)
+        constrained(self.structure.parameters.transforms, x, theta, slopes)
 
         def squares(columns):
             return np.sum(np.where(columns >= 0, theta[columns] ** 2, 0.0), axis=1)

@@ -19,10 +19,11 @@ from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
 from kmc.surrogate.coordinates.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
-from kmc.surrogate.emulator.observations import SMALLEST, log_likelihood
-from kmc.surrogate.emulator.structure import Data, Parameters, Structure, constrained
+from kmc.surrogate.emulator.observations import BINOMIAL, SMALLEST, log_likelihood
+from kmc.surrogate.emulator.structure import Data, Parameters, Structure
 from kmc.surrogate.splines import check_splines
 from kmc.surrogate.splines import value_and_gradient as known
+from kmc.surrogate.transforms import check_columns, check_transforms, constrained
 
 
 class EmulatorJitState(NamedTuple):
@@ -70,22 +71,14 @@ def check_structure(structure: Structure, dim: int) -> None:
     parameters, data = structure.parameters, structure.data
     n = len(data.observed)
     check_arrays(parameters, {"quantiles": (dim, parameters.quantiles.shape[-1])})
-    check_arrays(parameters, {"lower": (dim,), "upper": (dim,), "ends": (dim, 2)})
+    check_transforms(parameters.transforms, dim)
     check_splines(parameters.known, dim)
     check_arrays(data, dict.fromkeys(("observed", "constants", "variances", "relative", "shapes", "repeats"), (n,)))
-    columns = {
-        "inputs": (structure.inputs, structure.inputs.shape[:1], 0),
-        "kinds of transforms": (parameters.kinds, (dim,), 0),
-        "kinds": (data.kinds, (n,), 0),
-        "scales": (data.scales, (n, *data.scales.shape[1:2]), -1),
-        "relative_scales": (data.relative_scales, (n, *data.relative_scales.shape[1:2]), -1),
-        "shape_columns": (data.shape_columns, (n,), -1),
-    }
-    for name, (array, shape, least) in columns.items():
-        if type(array) is not np.ndarray or array.dtype != np.int64 or array.shape != shape:
-            raise ValueError(f"{name} is not an array of whole numbers of shape {shape}")
-        if array.size and not (array.min() >= least and (name.startswith("kinds") or array.max() < dim)):
-            raise ValueError(f"{name} has numbers that are no coordinates of {dim}")
+    check_columns("inputs", structure.inputs, structure.inputs.shape[:1], 0, dim - 1)
+    check_columns("kinds", data.kinds, (n,), 0, BINOMIAL)
+    check_columns("scales", data.scales, (n, *data.scales.shape[1:2]), -1, dim - 1)
+    check_columns("relative_scales", data.relative_scales, (n, *data.relative_scales.shape[1:2]), -1, dim - 1)
+    check_columns("shape_columns", data.shape_columns, (n,), -1, dim - 1)
 
 
 @njit()
@@ -113,7 +106,7 @@ def value_and_gradient(state, z, gradient, work):
             v[i] += (u[state.inputs[j]] - state.center[j]) * state.whitening[j, i]
     np.dot(v, state.metric, w)
     _outputs(state, v, w, features, sections, components, outputs)
-    constrained(state.parameters, u, theta, slopes)
+    constrained(state.parameters.transforms, u, theta, slopes)
     value = known(state.parameters.known, u, along) + _likelihood(state.data, outputs, theta, along_theta)
     value /= state.temperature
     for i in range(d):
@@ -259,7 +252,7 @@ def log_densities(structure, points, eta):
     outputs, found = np.empty((3, n)), np.empty(len(points))
     for i in range(len(points)):
         outputs[0] = eta[i]
-        constrained(structure.parameters, points[i], theta, slopes)
+        constrained(structure.parameters.transforms, points[i], theta, slopes)
         likelihood = _likelihood(structure.data, outputs, theta, along)
         found[i] = likelihood + known(structure.parameters.known, points[i], along)
     return found

@@ -6,11 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmc.njit import njit
 from kmc.surrogate.splines import Splines
-
-IDENTITY, ABOVE, BELOW, BETWEEN = range(4)
-"""Kinds of transforms of one number."""
+from kmc.surrogate.transforms import Transforms
 
 
 class Parameters(NamedTuple):
@@ -19,10 +16,7 @@ class Parameters(NamedTuple):
     That is the prior with the log-Jacobian.
     """
 
-    kinds: np.ndarray  # (d,) of int
-    lower: np.ndarray  # (d,)
-    upper: np.ndarray  # (d,)
-    ends: np.ndarray  # (d, 2): steepness and length of an interval in u; zeros for log-odds
+    transforms: Transforms
     known: Splines
     quantiles: np.ndarray  # (d, k) of the prior, from 0 to 1 at equal distances
 
@@ -67,39 +61,3 @@ class Structure(NamedTuple):
     inputs: np.ndarray  # (k,) of int: the coordinates on which the outputs depend
     parameters: Parameters
     data: Data
-
-
-@njit()
-def _logistic(x):
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-@njit()
-def _share(u, steepness, length):
-    """Return the share of an interval below u, and its derivative; see :class:`kmc.model.transforms.Between`."""
-    if steepness == 0.0:
-        share = _logistic(u)
-        return share, share * (1.0 - share)
-    a, b = steepness * (u + 0.5 * length), steepness * (u - 0.5 * length)
-    # log(1 + exp(a)), where exp(a) does not overflow
-    rise = max(a, 0.0) + np.log1p(np.exp(-abs(a))) - max(b, 0.0) - np.log1p(np.exp(-abs(b)))
-    return rise / (steepness * length), (_logistic(a) - _logistic(b)) / length
-
-
-@njit()
-def constrained(parameters, u, theta, slopes):
-    """Write the parameters (d,) at u (d,), and their derivatives, into ``theta`` and ``slopes``."""
-    for i in range(u.size):
-        kind = parameters.kinds[i]
-        if kind == 0:
-            theta[i], slopes[i] = u[i], 1.0
-        elif kind == 3:
-            width = parameters.upper[i] - parameters.lower[i]
-            share, slope = _share(u[i], parameters.ends[i, 0], parameters.ends[i, 1])
-            theta[i], slopes[i] = parameters.lower[i] + width * share, width * slope
-        else:
-            grown = np.exp(min(u[i], 700.0))
-            if kind == 1:
-                theta[i], slopes[i] = parameters.lower[i] + grown, grown
-            else:
-                theta[i], slopes[i] = parameters.upper[i] - grown, -grown
