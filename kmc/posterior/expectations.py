@@ -18,8 +18,8 @@ from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.verdict import judge
 from kmc.errors import KmcWarning
 from kmc.ess import ENOUGH_DRAWS
-from kmc.posterior.learned import LEARNED, Learned
-from kmc.posterior.results import Quantities, as_list, read, seed_of
+from kmc.posterior.learned import LEARNED, Learned, Table
+from kmc.posterior.results import Quantities, as_list, groups_of, is_short, read, seed_of
 from kmc.run.display import steps
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MOST_STEPS = 40  # of the inversion of a distribution function
 _CLOSE = 0.05  # largest distance from a level, relative to the function's error
 _NARROW = 1e-9  # bracket of a jump
+_FEW = 20  # draws that say more than a regression that says hardly anything
 
 
 def expectations(
@@ -121,7 +122,7 @@ def expectations(
     than those of as many draws from s do, s is not used.
 
     A run with fewer than 100 draws, as its budget or time was short, is answered for by the Gaussian-process regression
-    of its evaluations: from functions that are drawn from the regression's posterior, at draws of its mean. The means
+    of its evaluations (one with 20 draws or more from these, if the regression says hardly anything): from functions that are drawn from the regression's posterior, at draws of its mean. The means
     and standard deviations of what they give are the answers and their errors, labelled by the attribute "method". A
     fifth of the values is left out at first, and tells how far errors can be believed; functions behind the edge of the
     support are zero where the nearest of resampled evaluations is. Answers are right as far as the regression is.
@@ -155,7 +156,12 @@ def expectations(
     if not all(run.replicates for run in runs):
         if len(runs) > 1:
             raise ValueError(f"result has {len(runs)} runs, one of them with fewer than 100 draws: pass that alone")
-        return _of_learned(Learned(runs[0], "result", seed_of(seed)), functions[0], levels)
+        learned = Learned(runs[0], "result", seed_of(seed))
+        table = learned.table()
+        if not table.is_rough or not _is_enough(given[0]):
+            return _of_learned(learned, table, functions[0], levels)
+        runs = [read(given[0], model, "result")]
+        functions = [Quantities(f, vectorized, runs[0])]
     replicates = [(own, replicate) for own, run in zip(functions, runs, strict=True) for replicate in run.replicates]
     seeds = [each.spawn(1)[0] for each in seed_of(seed).spawn(len(replicates))]  # of one replicate, as for its evidence
     deadline = time.perf_counter() + (np.inf if limit is None else limit)
@@ -175,9 +181,13 @@ def expectations(
     return _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))
 
 
-def _of_learned(learned: Learned, function: Quantities, levels: np.ndarray) -> Any:
+def _is_enough(idata: Any) -> bool:
+    """Return whether a run has draws to answer from where its evaluations alone allow too much."""
+    return "surrogate" in groups_of(idata) and not is_short(idata, _FEW)
+
+
+def _of_learned(learned: Learned, table: Table, function: Quantities, levels: np.ndarray) -> Any:
     """Return moments and quantiles, with errors, from functions that the evaluations allow."""
-    table = learned.table()
     values, weights = function(table.points), table.weights  # (m, k), (functions, m)
     means = weights @ values
     mean, whole = means.mean(axis=0), weights.mean(axis=0)

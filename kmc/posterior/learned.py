@@ -55,6 +55,11 @@ class Table:
         return self.independent / (len(self.points) * float(np.mean(np.sum(self.weights**2, axis=1))))
 
     @property
+    def is_rough(self) -> bool:
+        """Return whether the functions differ so much that errors that come from them are rough."""
+        return float(self.log_masses.std()) > LARGEST_SE
+
+    @property
     def log_masses(self) -> np.ndarray:
         """Return the logs of the functions' integrals relative to that of s in front of edges, (k,)."""
         return logsumexp(self.log_weights, axis=1) - np.log(self.n_in_front)
@@ -183,7 +188,8 @@ class Learned:
                 f"The density is zero at {np.sum(~self._finite)} evaluations: errors at the edge of the support may be "
                 "larger than the stated ones."
             )
-        if (error := float(table.log_masses.std())) > LARGEST_SE:
+        if table.is_rough:
+            error = table.log_masses.std()
             said.append(
                 f"The evaluations allow densities whose masses differ by {error:.1f} nats: the stated errors are rough."
             )

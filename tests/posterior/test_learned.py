@@ -5,6 +5,7 @@ import pytest
 
 import kmc
 from kmc.model.toys import Banana
+from kmc.posterior.learned import Table
 from tests.grids import slow_except
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
@@ -144,3 +145,13 @@ def test_a_run_without_draws_promises_only_what_it_can_answer():
     with pytest.warns(kmc.KmcWarning, match="has no draws") as said:
         short(save_surrogate=False)
     assert not any("answers" in str(each.message) for each in said)
+
+
+@pytest.mark.parametrize("rough", [False, True])
+def test_few_draws_answer_where_the_evaluations_allow_too_much(rough, monkeypatch):
+    """A regression that says hardly anything is not preferred to 40 draws that are right."""
+    monkeypatch.setattr(Table, "is_rough", rough)
+    idata = kmc.sample(normal, dim=3, draws=10, max_evaluations=2000, seed=2, progress=False)
+    found = kmc.expectations(idata, seed=1, progress=False)
+    assert ("method" in found.attrs) == (not rough)
+    assert off(found, "mean", 0.0) < 4 and np.all(found["mcse"] < 0.3 * SCALES)
