@@ -122,10 +122,11 @@ def expectations(
     than those of as many draws from s do, s is not used.
 
     A run with fewer than 100 draws, as its budget or time was short, is answered for by the Gaussian-process regression
-    of its evaluations (one with 20 draws or more from these, if the regression says hardly anything): from functions that are drawn from the regression's posterior, at draws of its mean. The means
+    of its evaluations: from functions that are drawn from the regression's posterior, at draws of its mean. The means
     and standard deviations of what they give are the answers and their errors, labelled by the attribute "method". A
     fifth of the values is left out at first, and tells how far errors can be believed; functions behind the edge of the
-    support are zero where the nearest of resampled evaluations is. Answers are right as far as the regression is.
+    support are zero where the nearest of resampled evaluations is. Answers are right as far as the regression is. Where
+    these functions differ too much, 20 draws and more are used instead, as above.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
 
