@@ -192,6 +192,8 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     for transport in (*found, IDENTITY, *([seen.known.transport] if seen.known else [])):
         if transport != last.transport:
             white = whitened_coordinates(transport(seen.draws))
+            if isinstance(transport, Identity) and isinstance(last.transport, Identity):  # of the same points u
+                white = min(fits, key=_loss).regression.coordinates
             fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
     # The transports are compared when each has the scales that suit it: a funnel may be a scale that is not yet found.
     each: list[Process] = []
