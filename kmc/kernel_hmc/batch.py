@@ -69,7 +69,8 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
             score[chosen] = -np.inf
             j = int(np.argmax(score))
         chosen.append(j)
-        # Conditional on a value at j.
-        column = covariances[j] / np.sqrt(variances[j] + noise)
+        # Conditional on a value at j. No covariance is larger than the two variances allow, but for rounding far out.
+        largest = np.sqrt(variances)
+        column = np.clip(covariances[j] / np.sqrt(variances[j] + noise), -largest, largest)
         covariances = covariances - np.outer(column, column)
     return candidates[chosen]

@@ -269,9 +269,14 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     added, along = splines.values_and_gradients(u)
     bending = _bending(splines, transport(seen.draws), coordinates)
     lowest = -deepest(dim)
-    limited, noise = by_depth(known, dim)
+    noise = by_depth(known, dim)[1]
+    near = known > lowest
+    limited = np.where(finite, known - added, known)
+    limited = np.maximum(limited, limited[near].max() + lowest)
+    # Where what is known is deep, nothing need be learned, and the rest of the log-density may be of any size.
+    relevant = added > added[near].min() + lowest
     z, prior = coordinates.map(u), _prior_precision(coordinates.map(transport(seen.draws)))
-    limited = limited - added + 0.5 * np.sum(z @ prior * z, axis=1)
+    limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
 
     slopes = _slopes_along_u(gradients, transport, seen.points[rows]) / temperature
     slopes = slopes - along + z @ prior @ coordinates.whitening.T
@@ -285,9 +290,9 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
             return Observations(u[rows], limited[rows], noise[rows])
         return Observations(u[rows], limited[rows], noise[rows], u[given], slopes[given], noise[given])
 
-    counts = known > lowest
+    counts = near
     if counting is not None:
-        counts = counts | counting[rows]
+        counts = counts | counting[rows] & relevant
     theta, likelihood = starts[0], np.nan
     if last is not None:
         theta = _shifted(theta, np.log(last.temperature / temperature))
@@ -305,10 +310,13 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
             some = some[_representative(known[some], SETTINGS.exact)]
         regression = condition(observed(some), coordinates, theta)
         mean = without_spurious_mass(regression, prior, bending, DENSITY.curvature if counted is None else np.inf)
-        high = ~counts & (mean_values(mean, coordinates, u)[:, 0] + added > lowest)
+        high = ~counts & relevant & (mean_values(mean, coordinates, u)[:, 0] + added > lowest)
         if not high.any():
             break
         counts = counts | high
+    # Values that are left out have been predicted, as far as their noise allows.
+    if counting is not None:
+        likelihood += np.log(noise[counting[rows] & ~near & ~relevant]).sum()
     regression = replace(regression, negative_log_likelihood=likelihood)
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
     reach = REACH * float(np.linalg.norm(coordinates.map(_near(u, known)), axis=1).max())

@@ -40,8 +40,9 @@ def test_prior_and_jacobian_are_known(name):
     [
         {"x": kmc.Real(shape=2)},
         {"x": kmc.Simplex(3)},
+        {"scale": kmc.HalfNormal(1), "x": kmc.Normal(0, "scale", shape=2)},
     ],
-    ids=["nothing", "no sum"],
+    ids=["nothing", "no sum", "hierarchy"],
 )
 def test_what_is_no_sum_of_functions_is_not_known(parameters):
     assert added(model_of(parameters)) is None
