@@ -25,7 +25,7 @@ from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
 from kmc.surrogate.regression import STARTS
-from kmc.surrogate.splines import Known as KnownPart
+from kmc.surrogate.splines import Splines
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Learning:
     structure : Structure, optional
         What the log-density is of these outputs: then they are regressed, or the log-density itself, whatever predicts
         new values better.
-    known : Known, optional
-        What is known of the log-density: it need not be learned.
+    known : Splines, optional
+        The part of the log-density that is known, and need not be learned.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Learning:
         noisy: bool = False,
         outputs: np.ndarray | None = None,
         structure: Structure | None = None,
-        known: KnownPart | None = None,
+        known: Splines | None = None,
         settings: Settings = SETTINGS,
     ):
         if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():

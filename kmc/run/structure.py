@@ -15,11 +15,10 @@ from kmc.model.simulation import OUTPUTS, KnownParts
 from kmc.model.space import Block
 from kmc.model.transforms import LENGTH, STEEPNESS, Above, Below, Between, Identity, LogOdds
 from kmc.surrogate import transforms
-from kmc.surrogate.coordinates.transport import APART
 from kmc.surrogate.emulator import observations
 from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.emulator.structure import Data, Parameters, Structure
-from kmc.surrogate.splines import Known, Splines
+from kmc.surrogate.splines import Splines
 from kmc.surrogate.transforms import Transforms
 
 _DRAWS = 2000  # of the prior, for the nodes of its splines
@@ -173,7 +172,7 @@ def _joined(parts) -> Data:
     return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
 
 
-def added(model: Model) -> Known | None:
+def added(model: Model) -> Splines | None:
     """Return what the model adds to the user's function, prior and log-Jacobian.
 
     None if it is nothing, or no sum of functions of one number each.
@@ -183,8 +182,7 @@ def added(model: Model) -> Known | None:
         return None
     if space.prior is None and all(type(block.transform) is Identity for block in space.blocks.values()):
         return None
-    splines = _splines(model.log_added, _draws(space.initial_points, model.dim))
-    return None if splines is None else Known(APART, splines)
+    return _splines(model.log_added, _draws(space.initial_points, model.dim))
 
 
 def _transforms(blocks: Mapping[str, Block], dim: int) -> Transforms:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from kmc.surrogate.coordinates.transport import IDENTITY, Identity, Transport, find_transports
+from kmc.surrogate.coordinates.transport import APART, IDENTITY, Identity, Transport, find_transports
 from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.coordinates.walls import Wall, learn_wall
 from kmc.surrogate.coordinates.whitening import Whitening
@@ -25,7 +25,7 @@ from kmc.surrogate.quadratic import terms_of
 from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
 from kmc.surrogate.scales import START as SCALED
 from kmc.surrogate.scales import WORTH, best_change
-from kmc.surrogate.splines import Known, Splines, no_splines
+from kmc.surrogate.splines import Splines, no_splines
 
 REACH = 4.0
 """The bound falls outside the ball of the points that are not deep, so many times as large."""
@@ -69,7 +69,7 @@ class Process(InCoordinates):
     wall: Wall | None
     counting: np.ndarray  # (n,), which values count
     observed: Observations | None  # by which hyperparameters were searched
-    known: Splines  # what the mean is without of the log-density of u, divided by the temperature
+    known: Splines  # the part of the log-density that the mean is without, divided by the temperature
 
     reaches_far: ClassVar[bool] = False
     """Whether it shows from far points where the density rises."""
@@ -120,7 +120,7 @@ class Seen(NamedTuple):
     gradients: np.ndarray  # (n, d), rows of NaN where they are not known
     noisy: bool = False  # whether the values have noise
     outputs: np.ndarray | None = None  # (n, k), of the simulator, NaN where they are not known
-    known: Known | None = None  # of the log-density
+    known: Splines | None = None  # a part of the log-density: functions of one coordinate each
 
 
 class Kind(Protocol):
@@ -189,7 +189,7 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     fits.append(_fit(seen, last.transport, white, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
     found = find_transports(seen.points[finite], seen.values[finite], seen.draws)
-    for transport in (*found, IDENTITY, *([seen.known.transport] if seen.known else [])):
+    for transport in (*found, IDENTITY, *([] if seen.known is None else [APART])):
         if transport != last.transport:
             white = whitened_coordinates(transport(seen.draws))
             if isinstance(transport, Identity) and isinstance(last.transport, Identity):  # of the same points u
@@ -249,10 +249,8 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     """
     values = seen.values - transport.log_jacobian(seen.points)
     u = transport(seen.points)
-    splines = no_splines(u.shape[1])
-    if seen.known is not None and transport == seen.known.transport:
-        splines = seen.known.splines
     dim = u.shape[1]
+    splines = no_splines(dim) if seen.known is None or transport != APART else seen.known
     finite = np.isfinite(values)
     wall = learn_wall(u, values, transport(seen.draws), rng=rng, last=last.wall if last is not None else None)
     rows = finite
@@ -271,10 +269,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     lowest = -deepest(dim)
     noise = by_depth(known, dim)[1]
     near = known > lowest
-    limited = np.where(finite, known - added, known)
-    limited = np.maximum(limited, limited[near].max() + lowest)
-    # Where what is known is deep, nothing need be learned, and the rest of the log-density may be of any size.
-    relevant = added > added[near].min() + lowest
+    limited, relevant = _without(known, added, finite, near, lowest)
     z, prior = coordinates.map(u), _prior_precision(coordinates.map(transport(seen.draws)))
     limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
 
@@ -322,13 +317,12 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     reach = REACH * float(np.linalg.norm(coordinates.map(_near(u, known)), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
     state = _jit_state(mean, highest / temperature, ceiling, reach)
-    if splines.nodes.size:
-        state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=splines)
+    state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=splines)
     if wall is not None:
         state = state._replace(wall=wall.state(whitening))
     counting = np.zeros(len(rows), bool)
     counting[rows] = counts
-    return Process(
+    found = (
         transport,
         whitening,
         state,
@@ -342,6 +336,17 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         searched,
         splines,
     )
+    return Process(*found)
+
+
+def _without(known, added, finite, near, lowest):
+    """Return the values (n,) without the part of them that is ``added``, and where they have to be learned (n,), bool.
+
+    Where that part is deep alone, nothing has to be learned, and the rest may be of any size. The limit of depth is one
+    of the rest.
+    """
+    rest = np.where(finite, known - added, known)
+    return np.maximum(rest, rest[near].max() + lowest), added > added[near].min() + lowest
 
 
 def _prior_precision(draws):

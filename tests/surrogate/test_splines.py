@@ -27,9 +27,7 @@ def model_of(parameters):
 def test_prior_and_jacobian_are_known(name):
     model = model_of(MODELS[name])
     x = np.random.default_rng(3).uniform(-2.5, 2.5, (200, model.dim))
-    known = added(model)
-    assert known.transport == APART
-    values, gradients = known.splines.values_and_gradients(x)
+    values, gradients = added(model).values_and_gradients(x)
     np.testing.assert_allclose(values, model.log_added(x), atol=2e-2)
     for row, gradient in zip(x[:20], gradients):
         np.testing.assert_allclose(gradient, differences.gradient(model.log_added, row), atol=5e-2)
@@ -109,3 +107,20 @@ def test_gradients_of_the_whole_log_density_are_used():
     fresh = rng.uniform(-1.0, 1.0, (500, 3))
     assert process.temperature == 1.0 and process.transport == APART
     assert np.std(process.log_density(fresh) - density(fresh)) < 0.1
+
+
+def test_values_that_are_deep_by_what_is_known_say_nothing_of_the_rest():
+    """Where the prior is millions of nats deep, limits of depth of the whole would leave as many for the likelihood."""
+    model = model_of({"scale": kmc.HalfNormal(1), "x": kmc.Real()})
+    rng = np.random.default_rng(8)
+    x = np.vstack([rng.normal([-0.3, 0.0], 0.8, (40, 2)), np.column_stack([np.linspace(5, 9, 8), rng.normal(size=8)])])
+
+    def whole(x):
+        return model.log_added(x) - 0.5 * ((x[:, 0] + x[:, 1]) / 0.3) ** 2
+
+    seen = Seen(x, whole(x), x[:40], np.full(x.shape, np.nan), known=added(model))
+    process = fit_again(seen, first_fit(seen, rng), STARTS[0], rng)
+    fresh = rng.normal([-0.3, 0.0], 0.8, (300, 2))
+    fresh = fresh[whole(fresh) > seen.values.max() - 10.0]
+    assert process.transport == APART and len(fresh) > 50
+    assert np.std(process.log_density(fresh) - whole(fresh)) < 0.05
