@@ -57,3 +57,12 @@ def test_values_are_limited_and_noisy_by_their_depth():
     limited, noise = by_depth(values, 2)
     np.testing.assert_allclose(5.0 - limited, [0.0, 6.0, 16.0, 24.0, 24.0])
     np.testing.assert_allclose(noise, [0.0, 0.0, 1.0, 1.8, 1.8])
+
+
+def test_what_is_known_apart_falls_for_the_rest():
+    """A saddle plus a known quadratic that falls more: nothing is bent."""
+    points = np.random.default_rng(5).standard_normal((40, 2))
+    regression = fit(Observations(points, points[:, 0] ** 2 - points[:, 1] ** 2), scaled_coordinates(points))
+    mean = without_spurious_mass(regression, None, -3.0 * np.eye(2))
+    np.testing.assert_array_equal(mean.quadratic, regression.mean.quadratic)
+    assert not np.array_equal(without_spurious_mass(regression).quadratic, regression.mean.quadratic)

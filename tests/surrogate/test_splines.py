@@ -7,7 +7,7 @@ from scipy import stats
 import kmc
 from kmc.run.structure import added
 from kmc.surrogate.coordinates.transport import APART, IDENTITY
-from kmc.surrogate.process import Seen, condition_again, first_fit, fit_again
+from kmc.surrogate.process import Seen, _without, condition_again, first_fit, fit_again
 from kmc.surrogate.regression import STARTS
 from tests.oracles import differences
 
@@ -109,18 +109,9 @@ def test_gradients_of_the_whole_log_density_are_used():
     assert np.std(process.log_density(fresh) - density(fresh)) < 0.1
 
 
-def test_values_that_are_deep_by_what_is_known_say_nothing_of_the_rest():
-    """Where the prior is millions of nats deep, limits of depth of the whole would leave as many for the likelihood."""
-    model = model_of({"scale": kmc.HalfNormal(1), "x": kmc.Real()})
-    rng = np.random.default_rng(8)
-    x = np.vstack([rng.normal([-0.3, 0.0], 0.8, (40, 2)), np.column_stack([np.linspace(5, 9, 8), rng.normal(size=8)])])
-
-    def whole(x):
-        return model.log_added(x) - 0.5 * ((x[:, 0] + x[:, 1]) / 0.3) ** 2
-
-    seen = Seen(x, whole(x), x[:40], np.full(x.shape, np.nan), known=added(model))
-    process = fit_again(seen, first_fit(seen, rng), STARTS[0], rng)
-    fresh = rng.normal([-0.3, 0.0], 0.8, (300, 2))
-    fresh = fresh[whole(fresh) > seen.values.max() - 10.0]
-    assert process.transport == APART and len(fresh) > 50
-    assert np.std(process.log_density(fresh) - whole(fresh)) < 0.05
+def test_the_limit_of_depth_is_one_of_what_is_learned():
+    """A value that is deep by what is known says all of the rest; one that is deep otherwise, that the rest is low."""
+    values, known = np.array([0.0, -2.0, -50.0, -50.0, -1e6]), np.array([0.0, -1.0, -49.0, -2.0, -1e6 + 1.0])
+    rest, relevant = _without(values, known, np.full(5, True), values > -30.0, -30.0)
+    np.testing.assert_allclose(rest, [0.0, -1.0, -1.0, -30.0, -1.0])
+    np.testing.assert_array_equal(relevant, [True, True, False, True, False])
