@@ -25,6 +25,8 @@ from pages import head
 
 import kmc
 import kmc.kernel_hmc.learning as learning
+import kmc.kernel_hmc.state as state
+import kmc.run.independent_run as independent_run
 import kmc.surrogate.coordinates.transport as transport
 import kmc.surrogate.process as process
 from kmc.kernel_hmc.sources import Beyond, Climb, Exchanges, Source
@@ -102,11 +104,13 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "coordinates: walls": _patched(process, "learn_wall", lambda *args, **options: None),
     "parts: bent polynomial": lambda: _without_kernel(1),
     "parts: Matern kernel": lambda: _without_kernel(2),
+    "parts: what is known": _patched(independent_run, "added", lambda model: None),
     "sources: chosen points": _random_batches,
     "sources: powers": _one_power,
     "sources: climb": _without_source(Climb),
     "sources: exchanged coordinates": _without_source(Exchanges),
     "sources: steps beyond the draws": _without_source(Beyond),
+    "sources: draws from above": _patched(state, "from_above", lambda process, z, n, rng: z[:n]),
     "moves: jumps between modes": _patched(learning, "find_modes", lambda found, points: None),
     "moves: Gaussians around draws": _option(independence_probability=0.0),
     "moves: flattened surrogate": _option(tempered_probability=0.0),
