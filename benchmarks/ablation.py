@@ -114,7 +114,6 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "moves: jumps between modes": _patched(learning, "find_modes", lambda found, points: None),
     "moves: Gaussians around draws": _option(independence_probability=0.0),
     "moves: flattened surrogate": _option(tempered_probability=0.0),
-    "moves: single moves": _option(single_move_probability=0.0),
     "moves: differential evolution": _option(archive_probability=1e-9),
 }
 

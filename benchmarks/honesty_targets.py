@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from evidence import exact
 from scipy import integrate, special, stats
-from shape_targets import SHAPES, Shape, box
+from shape_targets import SHAPES, Mixture, Shape, box
 from targets import DENSITIES, NOISY, REFERENCES, TAILS, EightSchools, Truth, problem
 
 import kmc
@@ -130,6 +130,13 @@ def _mass_of_schools() -> float:
     return float(special.logsumexp(logs) + math.log(0.1 * 0.01))
 
 
+def _relabeled() -> Mixture:
+    """Two means, two log-sds and the logit of a weight, as of a mixture of two normals: each mode is the other's."""
+    means = [[-1.5, 1.5, 0.0, -0.4, -0.4], [1.5, -1.5, -0.4, 0.0, 0.4]]
+    sds = np.array([[0.2, 0.12, 0.15, 0.12, 0.25], [0.12, 0.2, 0.12, 0.15, 0.25]])
+    return Mixture([0.5, 0.5], means, covariances=[np.diag(row**2) for row in sds])
+
+
 def _targets() -> Iterator[Target]:
     def own(name, family, density, log_evidence, starts=None, **options):
         return Target(Shape(name, family, density, **options), log_evidence, starts)
@@ -166,6 +173,8 @@ def _targets() -> Iterator[Target]:
     yield Target(SHAPES["laplace-2d"], math.log(4), "spread")
     for name in ("apart-2d-0.5", "apart-5d-0.3", "unequal-5d", "three-2d", "permuted-3d"):
         yield Target(SHAPES[name], 0.0, "cover")
+    relabeled = _relabeled()
+    yield own("relabeled-5d", "modes", relabeled, 0.0, "one", label=relabeled.label)
     schools, mass = problem("eight-schools"), _mass_of_schools()
     yield Target(SHAPES["eight-schools-centred"], mass, "spread")
     density = schools.log_density

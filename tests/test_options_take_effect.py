@@ -113,7 +113,6 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
             "burn_in": 3,
             "archive_probability": 0.3,
             "tempered_probability": 0.5,
-            "single_move_probability": 0.5,
             "mode_jump_probability": Change(0.5, given={"target": two_modes}),
             "independence_probability": 0.2,
             "small_step_probability": 0.9,

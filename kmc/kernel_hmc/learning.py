@@ -19,7 +19,7 @@ from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import candidates, choose
 from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.sources import Beyond, BeyondAtSearches, Climb, Exchanges, Known, Source
-from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
+from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned, unseen
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
 from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.structure import Structure
@@ -367,9 +367,10 @@ class Learning:
         self._record.append(Prediction(forecast, values, sds, weight))
 
     def _is_learned(self, left, error):
-        last = self._tests[-2 * (10 + self.points.shape[1]) :]
+        dim, n = self.points.shape[1], len(self.values)
+        last = self._tests[-2 * (10 + dim) :]
         behind = 1.0 - float(last.mean()) if len(last) else 0.0
-        return is_learned(error, len(self.values), left, noise=self.noise_sd, lost=behind)
+        return is_learned(error, n, left, noise=self.noise_sd, lost=min(behind + unseen(n, dim), 1.0))
 
     def _heights(self, points):
         return self.process.temperature * self.process.log_density(points)

@@ -78,7 +78,6 @@ class ProposalMixture(NamedTuple):
     inner: InnerChainOptions
     shortest_chain: int  # lengths are uniform on shortest..longest
     longest_chain: int
-    single_move_probability: float
     tempered_probability: float
 
     def propose(self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]) -> list[Proposal]:
@@ -95,8 +94,7 @@ class ProposalMixture(NamedTuple):
                 continue
             tempered = rng.random() < self.tempered_probability
             powers.append(float(rng.uniform(flattest(len(x)), 1.0)) if tempered else 1.0)
-            single = rng.random() < self.single_move_probability
-            lengths.append(1 if single else int(rng.integers(self.shortest_chain, self.longest_chain + 1)))
+            lengths.append(int(rng.integers(self.shortest_chain, self.longest_chain + 1)))
         rows = [i for i, proposal in enumerate(found) if proposal is None]
         if rows:
             ends = inner_chains(

@@ -37,8 +37,6 @@ class KernelHMC(Startable):
         Probability of a move that does not use the surrogate (differential evolution or snooker).
     tempered_probability : float
         Probability that an inner chain runs on a flattened surrogate s^b, b uniform on [1 / (1 + 2/sqrt(d)), 1].
-    single_move_probability : float
-        Probability that an inner chain has a single move.
     mode_jump_probability : float
         Probability of a jump between modes, if the surrogate has several.
     independence_probability, small_step_probability, trajectory_length : float
@@ -96,7 +94,6 @@ class KernelHMC(Startable):
     burn_in: int = 5
     archive_probability: float = 0.03
     tempered_probability: float = 0.05
-    single_move_probability: float = 0.05
     mode_jump_probability: float = 0.05
     independence_probability: float = 0.5
     small_step_probability: float = 0.4
@@ -115,7 +112,6 @@ class KernelHMC(Startable):
         for share in (
             "learning_share",
             "tempered_probability",
-            "single_move_probability",
             "mode_jump_probability",
             "independence_probability",
             "small_step_probability",

@@ -45,7 +45,6 @@ class PhaseOptions(NamedTuple):
     burn_in: int
     archive_probability: float
     tempered_probability: float
-    single_move_probability: float
     mode_jump_probability: float
     independence_probability: float
     small_step_probability: float
@@ -261,7 +260,6 @@ class KernelHMCState:
             inner=inner,
             shortest_chain=longest // 2,
             longest_chain=longest,
-            single_move_probability=options.single_move_probability,
             tempered_probability=options.tempered_probability,
         )
         most = self._budget - self._n_own - self.setup.chains

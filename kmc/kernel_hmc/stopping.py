@@ -40,6 +40,15 @@ def calibration(predictions: Sequence[Prediction], least: int) -> float:
     return math.inf
 
 
+def unseen(values: int, dim: int) -> float:
+    """Return the share of the posterior that may be where the surrogate is wrong, and no error of a draw tells of it.
+
+    Outside the box from the least to the largest of n draws in each dimension are at most 2 d / (n + 1) of a
+    distribution. The evaluations are taken for such draws, and the surrogate is taken to be right in half of that.
+    """
+    return min(dim / (values + 1), 1.0)
+
+
 def is_learned(error: float, values: int, left: int, *, noise: float = 0.0, lost: float = 0.0) -> bool:
     """Return whether more evaluations for learning would cost more effective draws than they gain, and there are some.
 
@@ -59,7 +68,8 @@ def is_learned(error: float, values: int, left: int, *, noise: float = 0.0, lost
     noise : float
         Standard deviation of the values' noise in nats.
     lost : float
-        Share of the surrogate's draws that are behind walls.
+        Share of the draws that are lost: those of the surrogate behind walls, and those of the posterior in regions
+        that the surrogate does not know.
     """
     more = (_STEP - 1.0) * values
     later, now = (_efficiency(math.hypot(error / by, noise), lost / by) for by in (_STEP, 1.0))

@@ -176,7 +176,6 @@ class Case:
             "inner": INNER,
             "shortest_chain": 1,
             "longest_chain": 3,
-            "single_move_probability": 0.2,
             "tempered_probability": 0.3,
         }
         chosen = fields | options

@@ -102,7 +102,6 @@ def plan(lattice: Lattice, wall: WallState = NO_WALL, **options) -> ProposalMixt
         "inner": JUMPS,
         "shortest_chain": 1,
         "longest_chain": 2,
-        "single_move_probability": 0.2,
         "tempered_probability": 0.4,
     }
     chosen = fields | options

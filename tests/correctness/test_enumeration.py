@@ -34,7 +34,7 @@ from tests.grids import slow_except
 from tests.oracles.bookkeeping import EXACT, ForkingGenerator, outcomes
 
 WALL = WallState(np.eye(1), np.zeros(1), np.array([0.4]), np.array([[1.5]]), np.zeros((0, 1, 1)))
-RUNS = {"archive_probability": 0.0, "tempered_probability": 0.0, "single_move_probability": 0.0, "shortest_chain": 2}
+RUNS = {"archive_probability": 0.0, "tempered_probability": 0.0, "shortest_chain": 2}
 
 
 # The enumeration itself
@@ -90,7 +90,7 @@ def test_the_rest_of_a_uniform_number_is_compared():
             "mixture": {},
             "archive moves": {"archive_probability": 1.0},
             "runs": RUNS,
-            "single moves": RUNS | {"single_move_probability": 1.0},
+            "single moves": RUNS | {"shortest_chain": 1, "longest_chain": 1},
             "tempered runs": RUNS | {"tempered_probability": 1.0},
             "runs at a wall": RUNS | {"tempered_probability": 0.5, "wall": WALL},
         },
@@ -106,7 +106,7 @@ def test_moves_of_a_plan_on_a_line(options):
 
 
 def test_runs_in_the_plane():
-    check_plan(grid(), archive_probability=0.0, single_move_probability=0.3, tempered_probability=0.0)
+    check_plan(grid(), archive_probability=0.0, tempered_probability=0.0)
 
 
 def test_differential_evolution_in_the_plane():

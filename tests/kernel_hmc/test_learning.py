@@ -39,12 +39,12 @@ def fitted(points, values):
     return first_fit(seen(points, values, points), np.random.default_rng(0))
 
 
-def test_a_correlated_normal_of_unequal_scales_is_learned_from_sixty_values():
+def test_a_correlated_normal_of_unequal_scales_is_learned_from_a_hundred_values():
     target = Gaussian(4, 0.9, 10.0)
     rng = np.random.default_rng(0)
     sd = np.sqrt(np.diag(target.covariance))
-    found = learned(target, 2 * sd * rng.standard_normal((12, 4)), 80, 1)
-    assert len(found.values) < 80
+    found = learned(target, 2 * sd * rng.standard_normal((12, 4)), 120, 1)
+    assert len(found.values) < 120
     x = target.sample(rng, 500)
     truth = rows(target)(x)
     assert np.abs(found.process.log_density(x) - truth).mean() < 0.1

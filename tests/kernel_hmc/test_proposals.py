@@ -38,7 +38,6 @@ def plan(surrogate, **options):
         "inner": INNER,
         "shortest_chain": 1,
         "longest_chain": 4,
-        "single_move_probability": 0.2,
         "tempered_probability": 0.3,
     }
     chosen = fields | options

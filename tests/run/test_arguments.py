@@ -158,7 +158,7 @@ OPTIONS = [
     (kmc.KernelHMC, "archive_probability", "a lot", ["(0, 1]"]),
     (kmc.KernelHMC, "archive_probability", None, ["(0, 1]"]),
     (kmc.KernelHMC, "tempered_probability", -0.1, ["[0, 1]"]),
-    (kmc.KernelHMC, "single_move_probability", NAN, ["[0, 1]"]),
+    (kmc.KernelHMC, "tempered_probability", NAN, ["[0, 1]"]),
     (kmc.KernelHMC, "mode_jump_probability", -1, ["[0, 1]"]),
     (kmc.KernelHMC, "independence_probability", 2, ["[0, 1]"]),
     (kmc.KernelHMC, "small_step_probability", INF, ["[0, 1]"]),
