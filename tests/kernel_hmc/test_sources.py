@@ -91,11 +91,11 @@ def test_at_most_so_many():
     np.testing.assert_array_equal(x, np.arange(6.0))
 
 
-ONE = np.array([8.0, -8.0])
+ONE = np.array([6.0, -6.0])
 
 
 def two_labels(x):
-    """Two components whose labels can be exchanged: (a, b) near (8, -8), and (b, a)."""
+    """Two components whose labels can be exchanged: (a, b) near (6, -6), and (b, a)."""
     there, back = np.sum((x - ONE) ** 2), np.sum((x - ONE[::-1]) ** 2)
     return float(np.logaddexp(-0.5 * there, -0.5 * back))
 
