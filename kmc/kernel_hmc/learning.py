@@ -25,7 +25,7 @@ from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
 from kmc.surrogate.regression import STARTS
-from kmc.surrogate.splines import Splines
+from kmc.surrogate.splines import Known as KnownPart
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Learning:
     structure : Structure, optional
         What the log-density is of these outputs: then they are regressed, or the log-density itself, whatever predicts
         new values better.
-    known : Splines, optional
-        The part of the log-density that is known, and need not be learned.
+    known : Known, optional
+        What is known of the log-density: it need not be learned.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Learning:
         noisy: bool = False,
         outputs: np.ndarray | None = None,
         structure: Structure | None = None,
-        known: Splines | None = None,
+        known: KnownPart | None = None,
         settings: Settings = SETTINGS,
     ):
         if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():
@@ -349,7 +349,7 @@ class Learning:
 
     def _loss(self, process, points, values):
         """Return the weighted mean square of a process's errors at new values (k,), as those of batches."""
-        forecast = process.temperature * process.log_density(points)
+        forecast = process.forecast(points)
         weight = np.exp(0.5 * np.minimum(np.fmax(forecast, values) - self._typical, 0.0))
         return float(weight @ np.clip(values - forecast, -MOST, MOST) ** 2 / weight.sum())
 
@@ -373,7 +373,7 @@ class Learning:
         return is_learned(error, n, left, noise=self.noise_sd, lost=min(behind + unseen(n, dim), 1.0))
 
     def _heights(self, points):
-        return self.process.temperature * self.process.log_density(points)
+        return self.process.forecast(points)
 
     def _deviations(self, points):
         """Return the process's standard deviations at points (k, d) in nats, (k,), at least that of its noise."""

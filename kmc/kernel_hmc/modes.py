@@ -65,8 +65,10 @@ def find_modes(process: Process, points: np.ndarray) -> Modes | None:
     if len(maxima) < 2:
         return None
     roots = np.array([_root(process, top) for top in maxima])
-    volumes = np.log(np.abs(np.diagonal(roots, axis1=1, axis2=2))).sum(axis=1)
-    return Modes(process.back(np.array(maxima)), roots, volumes)
+    with np.errstate(divide="ignore"):
+        volumes = np.log(np.abs(np.diagonal(roots, axis1=1, axis2=2))).sum(axis=1)
+    wide = np.isfinite(volumes)  # in a funnel's neck one may have no volume in floating-point numbers
+    return Modes(process.back(np.array(maxima))[wide], roots[wide], volumes[wide]) if wide.sum() > 1 else None
 
 
 def far_apart(points: np.ndarray, first: int, most: int) -> np.ndarray:

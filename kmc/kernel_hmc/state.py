@@ -26,6 +26,7 @@ from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import Move
 from kmc.samplers.tuning import Trials, choose_inner_chain_length, ends_of, longest_axis, with_step_size
 from kmc.samplers.walkers import Walkers, cloud_around, requested, start_spread
+from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.emulator.climbs import Climbs
 from kmc.surrogate.mass import deepest
@@ -178,7 +179,8 @@ class KernelHMCState:
             self._climbs = None
         # Differences of fewer points than these say nothing about some directions.
         missing = max(3 * setup.chains, 2 * setup.dim) - len(self._known[0])
-        cloud = cloud_around(setup.initial, max(missing, 0), self._rng)
+        known = IDENTITY if setup.known is None else setup.known.transport
+        cloud = known.back(cloud_around(known(setup.initial), max(missing, 0), self._rng))
         if self._gradient is None:
             return cloud
         inside = setup.initial[np.isfinite(setup.initial_log_density)]

@@ -142,7 +142,12 @@ class JointPrior:
     @property
     def depends(self) -> bool:
         """Whether a prior names other parameters."""
-        return any(isinstance(law, NormalAround) for law, _, _ in self._laws.values())
+        return bool(self.around)
+
+    @property
+    def around(self) -> Mapping[str, NormalAround]:
+        """The priors that name other parameters, by parameter."""
+        return {name: law for name, (law, _, _) in self._laws.items() if isinstance(law, NormalAround)}
 
     def log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the sum of the log-densities (n,) at values (n, *shape) by name.

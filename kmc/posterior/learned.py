@@ -126,7 +126,8 @@ class Learned:
         z = process.coordinates(x)
         wall = process.parts(z)[1]
         log_density = self._learning.log_density(x) - process.transport.log_jacobian(x) - wall
-        log_weights = (process.temperature - 1.0) * log_density + self._learning.ratio * process.temperature * away
+        tempered = log_density - process.kept(x)
+        log_weights = (process.temperature - 1.0) * tempered + self._learning.ratio * process.temperature * away
         log_weights += self._edges(z, wall) - wall
         # Chains exchange their states, so that only what is between blocks is known to move.
         between = squared_error(x.reshape(_BLOCKS, -1, x.shape[1]).mean(axis=1)[None])

@@ -16,7 +16,7 @@ from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen_surrogates import decoded
 from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
 from kmc.run.store.load import load
-from kmc.run.structure import Splines, Structure, added, structured
+from kmc.run.structure import Known, Structure, added, structured
 from kmc.run.warning_codes import OF_DRAWS, warnings
 
 _STREAM = 2**31 + 2  # a key that no SeedSequence of a run spawns
@@ -50,8 +50,8 @@ class Result:
         Those of the model's simulator at these evaluations, NaN where they are not known.
     structure : Structure or None
         What the log-density is of these outputs.
-    known : Splines or None
-        The part of the log-density that is known.
+    known : Known or None
+        What is known of the log-density.
     """
 
     replicates: list[Replicate]
@@ -64,7 +64,7 @@ class Result:
     n_draws: int = 0
     outputs: np.ndarray | None = None
     structure: Structure | None = None
-    known: Splines | None = None
+    known: Known | None = None
 
 
 def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Result:

@@ -10,15 +10,18 @@ import numpy as np
 from scipy.special import gammaln, logit
 
 from kmc import likelihoods as of
+from kmc.model.distributions import NormalAround
 from kmc.model.model import Model
 from kmc.model.simulation import OUTPUTS, KnownParts
-from kmc.model.space import Block
+from kmc.model.space import Block, ParameterSpace
 from kmc.model.transforms import LENGTH, STEEPNESS, Above, Below, Between, Identity, LogOdds
 from kmc.surrogate import transforms
+from kmc.surrogate.coordinates.noncentered import NonCentered
+from kmc.surrogate.coordinates.transport import APART
 from kmc.surrogate.emulator import observations
 from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.emulator.structure import Data, Parameters, Structure
-from kmc.surrogate.splines import Splines
+from kmc.surrogate.splines import Known, Splines
 from kmc.surrogate.transforms import Transforms
 
 _DRAWS = 2000  # of the prior, for the nodes of its splines
@@ -172,17 +175,48 @@ def _joined(parts) -> Data:
     return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
 
 
-def added(model: Model) -> Splines | None:
+def added(model: Model) -> Known | None:
     """Return what the model adds to the user's function, prior and log-Jacobian.
 
-    None if it is nothing, or no sum of functions of one number each.
+    None if it is nothing, or no sum of functions of one number each, not even in the coordinates of
+    :class:`kmc.surrogate.coordinates.noncentered.NonCentered`.
     """
     space = model.parameter_space
-    if space is None or (space.prior is not None and space.prior.depends):
+    if space is None:
         return None
     if space.prior is None and all(type(block.transform) is Identity for block in space.blocks.values()):
         return None
-    return _splines(model.log_added, _draws(space.initial_points, model.dim))
+    around = {} if space.prior is None else space.prior.around
+    transport = _noncentered(space, around) if around else APART
+    if transport is None:
+        return None
+
+    def log_added(u):
+        x = transport.back(np.atleast_2d(u))
+        found = model.log_added(x) - transport.log_jacobian(x)
+        return found if u.ndim == 2 else found[0]
+
+    splines = _splines(log_added, transport(_draws(space.initial_points, model.dim)))
+    return None if splines is None else Known(transport, splines)
+
+
+def _noncentered(space: ParameterSpace, around: Mapping[str, NormalAround]) -> NonCentered | None:
+    """Return coordinates of numbers with normal priors around others; None if these are not known functions of one."""
+    dim = space.dim
+    means, sds, numbers = np.full(dim, -1), np.full(dim, -1), np.tile([0.0, 1.0], (dim, 1))
+    for name, law in around.items():
+        block = space.blocks[name]
+        for i, (term, columns) in enumerate(((law.mean, means), (law.sd, sds))):
+            if not isinstance(term, str) or term in space.fixed:
+                number = space.fixed[term] if isinstance(term, str) else term
+                numbers[block.columns, i] = np.broadcast_to(number, block.shape).ravel()
+                continue
+            parent = space.blocks[term]
+            if type(parent.transform) not in _TRANSFORMS:
+                return None
+            own = np.arange(parent.columns.start, parent.columns.stop).reshape(parent.shape)
+            columns[block.columns] = np.broadcast_to(own, block.shape).ravel()
+    return NonCentered(_transforms(space.blocks, dim), means, sds, numbers)
 
 
 def _transforms(blocks: Mapping[str, Block], dim: int) -> Transforms:

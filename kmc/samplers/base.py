@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmc.surrogate.emulator.structure import Structure
-from kmc.surrogate.splines import Splines
+from kmc.surrogate.splines import Known
 
 MOVES = (
     "random-walk",
@@ -47,7 +47,7 @@ class SamplerSetup(NamedTuple):
     # Of a model with a simulator, for samplers that learn its outputs: what is known, and outputs (k, n) at the starts.
     structure: Structure | None = None
     initial_outputs: np.ndarray | None = None
-    known: Splines | None = None  # what is added to the user's function
+    known: Known | None = None  # what is added to the user's function
     # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it apart.
     initial_log_prior: np.ndarray | None = None
 

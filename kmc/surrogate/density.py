@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from kmc.surrogate import jit_state
 from kmc.surrogate.coordinates import wall_jit_state
+from kmc.surrogate.coordinates.noncentered import NonCentered
 from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.coordinates.transport import Funnel, Identity, Transport
 from kmc.surrogate.coordinates.wall_jit_state import check_arrays
@@ -87,8 +88,10 @@ class Component(InCoordinates):
         check_state(self.jit_state, dim)
         arrays = {"origin": (dim,), "matrix": (dim, dim), "inverse": (dim, dim)}
         check_arrays(self.whitening, arrays)
-        if type(self.transport) not in (Identity, Funnel, HeavyTails):
+        if type(self.transport) not in (Identity, Funnel, HeavyTails, NonCentered):
             raise ValueError(f"a transport of type {type(self.transport).__name__}")
+        if type(self.transport) is NonCentered:
+            self.transport.check(dim)
         if type(self.transport) is HeavyTails:
             check_arrays(self.transport, {**arrays, "dofs": (1 if self.transport.radial else dim,)})
         if type(self.transport) is Funnel:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from kmc.surrogate.coordinates.noncentered import NonCentered
 from kmc.surrogate.coordinates.transport import APART, IDENTITY, Identity, Transport, find_transports
 from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.coordinates.walls import Wall, learn_wall
@@ -25,7 +26,7 @@ from kmc.surrogate.quadratic import terms_of
 from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
 from kmc.surrogate.scales import START as SCALED
 from kmc.surrogate.scales import WORTH, best_change
-from kmc.surrogate.splines import Splines, no_splines
+from kmc.surrogate.splines import Known, Splines, no_splines
 
 REACH = 4.0
 """The bound falls outside the ball of the points that are not deep, so many times as large."""
@@ -54,8 +55,9 @@ _WITHOUT = 10.0  # nats below the lowest value: points without density where no 
 class Process(InCoordinates):
     """A Gaussian process of the log-density, tempered as long as hardly any value counts.
 
-    The regression is one of (log-density of u - highest) / temperature, u the transported
-    coordinates; the state for jitted loops is that of log-density / temperature, bounded, in z.
+    The regression is one of what is not known of (log-density of u - highest) / temperature, u the transported
+    coordinates; the state for jitted loops is that of log-density / temperature, bounded, in z. In non-centered
+    coordinates the temperature does not divide what is known.
     """
 
     transport: Transport  # from x to u
@@ -69,13 +71,27 @@ class Process(InCoordinates):
     wall: Wall | None
     counting: np.ndarray  # (n,), which values count
     observed: Observations | None  # by which hyperparameters were searched
-    known: Splines  # the part of the log-density that the mean is without, divided by the temperature
+    known: Splines  # the part of the log-density that the mean is without, at the temperature
 
     reaches_far: ClassVar[bool] = False
     """Whether it shows from far points where the density rises."""
 
+    def forecast(self, x: np.ndarray) -> np.ndarray:
+        """Return the log-density at the rows of x (n, d) as it would be at temperature 1, (n,)."""
+        found = self.log_density(x)
+        if not isinstance(self.transport, NonCentered):
+            return self.temperature * found
+        kept = self.transport.log_jacobian(x) + self.kept(x)
+        return self.temperature * (found - kept) + kept
+
+    def kept(self, x: np.ndarray) -> np.ndarray:
+        """Return what the temperature does not divide of the log-density of u, at the rows of x (n, d), (n,)."""
+        if not isinstance(self.transport, NonCentered):
+            return np.zeros(len(x))
+        return self.known.values_and_gradients(self.transport(x))[0]
+
     def heights(self, x: np.ndarray) -> np.ndarray:
-        """Return the mean at the rows of x (n, d), relative to the highest value and divided by the temperature."""
+        """Return the mean at the rows of x (n, d), relative to the highest value, at the temperature."""
         u = self.transport(x)
         return mean_values(self.mean, self.regression.coordinates, u)[:, 0] + self.known.values_and_gradients(u)[0]
 
@@ -120,7 +136,7 @@ class Seen(NamedTuple):
     gradients: np.ndarray  # (n, d), rows of NaN where they are not known
     noisy: bool = False  # whether the values have noise
     outputs: np.ndarray | None = None  # (n, k), of the simulator, NaN where they are not known
-    known: Splines | None = None  # a part of the log-density: functions of one coordinate each
+    known: Known | None = None  # of the log-density
 
 
 class Kind(Protocol):
@@ -160,8 +176,9 @@ class OfLogDensity:
 
 
 def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
-    """Fit in units of the standard deviations of the points."""
-    return _fit(seen, IDENTITY, scaled_coordinates(seen.points), STARTS, rng)
+    """Fit in units of the standard deviations of the points; in non-centered coordinates if a hierarchy is declared."""
+    transport = IDENTITY if seen.known is None or seen.known.transport == APART else seen.known.transport
+    return _fit(seen, transport, scaled_coordinates(transport(seen.points)), STARTS, rng)
 
 
 def fit_to_draws(seen: Seen, rng: np.random.Generator, transport: Transport = IDENTITY) -> Process:
@@ -189,12 +206,15 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     fits.append(_fit(seen, last.transport, white, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
     found = find_transports(seen.points[finite], seen.values[finite], seen.draws)
-    for transport in (*found, IDENTITY, *([] if seen.known is None else [APART])):
+    for transport in (*found, IDENTITY, *([] if seen.known is None else [seen.known.transport])):
         if transport != last.transport:
-            white = whitened_coordinates(transport(seen.draws))
+            own = seen
+            if isinstance(transport, NonCentered):  # draws of a wrong fit may be at no end of a scale
+                own = seen._replace(draws=best)
+            white = whitened_coordinates(transport(own.draws))
             if isinstance(transport, Identity) and isinstance(last.transport, Identity):  # of the same points u
                 white = min(fits, key=_loss).regression.coordinates
-            fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
+            fits.append(_fit(own, transport, white, starts, rng, counting=counting))
     # The transports are compared when each has the scales that suit it: a funnel may be a scale that is not yet found.
     each: list[Process] = []
     for one in sorted(fits, key=_loss):
@@ -250,7 +270,10 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     values = seen.values - transport.log_jacobian(seen.points)
     u = transport(seen.points)
     dim = u.shape[1]
-    splines = no_splines(dim) if seen.known is None or transport != APART else seen.known
+    splines = no_splines(dim)
+    if seen.known is not None and transport == seen.known.transport:
+        splines = seen.known.splines
+    hierarchical = seen.known is not None and seen.known.transport != APART
     finite = np.isfinite(values)
     wall = learn_wall(u, values, transport(seen.draws), rng=rng, last=last.wall if last is not None else None)
     rows = finite
@@ -261,10 +284,19 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     known = np.where(finite, values, values[finite].min() - _WITHOUT) - highest
     gradients = seen.gradients[rows]
     rows_each = 1.0 + dim * np.mean(np.isfinite(gradients).all(axis=1))  # of the regression, for a point
-    temperature = temperature_of(known, counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each), dim)
-    known = known / temperature
-    splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
-    added, along = splines.values_and_gradients(u)
+    most = counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each)
+    if isinstance(transport, NonCentered):
+        # At a temperature, scales of a hierarchy would be of any size: its prior stays as it is.
+        added, along = splines.values_and_gradients(u)
+        rest = known - added
+        temperature = temperature_of((rest - rest.max())[added > added.max() - deepest(dim)], most, dim)
+        known, along, level = added + rest / temperature, along / temperature, highest / temperature
+        known, level = known - known.max(), level + known.max()
+    else:
+        temperature = temperature_of(known, most, dim)
+        known, level = known / temperature, highest / temperature
+        splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
+        added, along = splines.values_and_gradients(u)
     bending = _bending(splines, transport(seen.draws), coordinates)
     lowest = -deepest(dim)
     noise = by_depth(known, dim)[1]
@@ -299,13 +331,16 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
             some = some[_representative(known[some], int(np.clip(1.2 * terms_of(dim), *SEARCHED) / rows_each))]
             searched = observed(some)
             found = _searched(searched, coordinates, starts, seen.noisy)
-            theta, likelihood, searches = found.hyperparameters, found.negative_log_likelihood, searches - 1
+            theta, searches = found.hyperparameters, searches - 1
+            likelihood = found.negative_log_likelihood
+            if hierarchical:  # transports have temperatures of their own
+                likelihood += len(some) * np.log(temperature)
         some = np.flatnonzero(counts)
         if len(some) > SETTINGS.exact and not seen.noisy:  # more would make it inexact; noisy ones are averaged
             some = some[_representative(known[some], SETTINGS.exact)]
         regression = condition(observed(some), coordinates, theta)
         mean = without_spurious_mass(regression, prior, bending, DENSITY.curvature if counted is None else np.inf)
-        high = ~counts & relevant & (mean_values(mean, coordinates, u)[:, 0] + added > lowest)
+        high = ~counts & (relevant | hierarchical) & (mean_values(mean, coordinates, u)[:, 0] + added > lowest)
         if not high.any():
             break
         counts = counts | high
@@ -316,7 +351,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
     reach = REACH * float(np.linalg.norm(coordinates.map(_near(u, known)), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
-    state = _jit_state(mean, highest / temperature, ceiling, reach)
+    state = _jit_state(mean, level, ceiling, reach)
     state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=splines)
     if wall is not None:
         state = state._replace(wall=wall.state(whitening))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,13 @@ class Splines(NamedTuple):
     def values_and_gradients(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the sums (n,) and their gradients (n, d) at the rows of x (n, d)."""
         return _values_and_gradients(self, np.ascontiguousarray(x))
+
+
+class Known(NamedTuple):
+    """What is known of a log-density: functions of one coordinate each, in the coordinates u of a transport."""
+
+    transport: Any
+    splines: Splines
 
 
 def check_splines(splines: Splines, dim: int) -> None:

@@ -27,7 +27,7 @@ def model_of(parameters):
 def test_prior_and_jacobian_are_known(name):
     model = model_of(MODELS[name])
     x = np.random.default_rng(3).uniform(-2.5, 2.5, (200, model.dim))
-    values, gradients = added(model).values_and_gradients(x)
+    values, gradients = added(model).splines.values_and_gradients(x)
     np.testing.assert_allclose(values, model.log_added(x), atol=2e-2)
     for row, gradient in zip(x[:20], gradients):
         np.testing.assert_allclose(gradient, differences.gradient(model.log_added, row), atol=5e-2)
@@ -38,9 +38,8 @@ def test_prior_and_jacobian_are_known(name):
     [
         {"x": kmc.Real(shape=2)},
         {"x": kmc.Simplex(3)},
-        {"scale": kmc.HalfNormal(1), "x": kmc.Normal(0, "scale", shape=2)},
     ],
-    ids=["nothing", "no sum", "hierarchy"],
+    ids=["nothing", "no sum"],
 )
 def test_what_is_no_sum_of_functions_is_not_known(parameters):
     assert added(model_of(parameters)) is None
@@ -80,8 +79,8 @@ def test_the_likelihood_prefers_what_is_known(fitted):
 def test_it_stays_known_when_values_are_added(fitted):
     seen, process = fitted
     again = condition_again(seen, process, np.random.default_rng(1))
-    x = seen.points[:20]
-    assert again.transport == APART
+    x = seen.points[seen.values > seen.values.max() - 30.0]
+    assert len(x) > 20 and again.transport == APART
     np.testing.assert_allclose(again.log_density(x), process.log_density(x), atol=0.05)
 
 

@@ -1,0 +1,91 @@
+"""Coordinates in which a hierarchical prior that the user declared is one of independent parameters.
+
+It is the non-centered parametrization of Papaspiliopoulos, Roberts and Sköld (2007), "A general framework for the
+parametrization of hierarchical models", Statistical Science 22.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kmc.njit import njit
+from kmc.surrogate.coordinates.wall_jit_state import check_arrays
+from kmc.surrogate.transforms import Transforms, check_columns, check_transforms, constrained
+
+_SMALLEST, _LARGEST = 1e-150, 1e150  # standard deviations beyond do not change any more
+
+
+@dataclass(frozen=True, eq=False)
+class NonCentered:
+    """u_i = (x_i - m_i) / s_i, where the mean m_i and the standard deviation s_i of the prior of x_i may be parameters.
+
+    Parameters come after those that they depend on.
+    """
+
+    transforms: Transforms
+    means: np.ndarray  # (d,) of int: the column of m_i, or -1
+    sds: np.ndarray  # (d,) of int: the column of s_i, or -1
+    numbers: np.ndarray  # (d, 2): m_i and s_i that are numbers; 0 and 1 where x_i depends on no parameter
+
+    driver: ClassVar[None] = None
+
+    @property
+    def size(self) -> int:
+        """Number of parameters that depend on others."""
+        return int(np.sum(self._depends))
+
+    def check(self, dim: int) -> None:
+        """Raise a ValueError unless the fields are those of a map of ``dim`` coordinates."""
+        check_transforms(self.transforms, dim)
+        check_arrays(self, {"numbers": (dim, 2)})
+        for name, columns in ("means", self.means), ("sds", self.sds):
+            check_columns(name, columns, (dim,), -1, dim - 1)
+            if np.any(columns >= np.arange(dim)):
+                raise ValueError(f"{name} has parameters that come before those that they depend on")
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Return the coordinates u of the rows of x (n, d)."""
+        means, sds = self._at(x)
+        return (x - means) / sds
+
+    def back(self, u: np.ndarray) -> np.ndarray:
+        """Return the rows of x that have the coordinates u (n, d)."""
+        x = u
+        for _ in range(self._generations):
+            means, sds = self._at(x)
+            x = means + sds * u
+        return x
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        """Return log |du/dx| at the rows of x, shape (n,)."""
+        return -np.log(self._at(x)[1]).sum(axis=1)
+
+    @property
+    def _depends(self):
+        return (self.means >= 0) | (self.sds >= 0)
+
+    @property
+    def _generations(self) -> int:
+        """The longest line of parameters that depend on each other."""
+        lines = np.zeros(len(self.means) + 1, int)  # the last one is of column -1: numbers
+        for i in np.flatnonzero(self._depends):
+            lines[i] = 1 + max(lines[self.means[i]], lines[self.sds[i]])
+        return int(lines.max())
+
+    def _at(self, x):
+        """Return the means and standard deviations (n, d) at the rows of x."""
+        theta = _constrained(self.transforms, np.ascontiguousarray(x))
+        means = np.where(self.means >= 0, theta[:, self.means], self.numbers[:, 0])
+        sds = np.where(self.sds >= 0, theta[:, self.sds], self.numbers[:, 1])
+        return means, np.clip(sds, _SMALLEST, _LARGEST)
+
+
+@njit()
+def _constrained(transforms, points):
+    theta, slopes = np.empty(points.shape), np.empty(points.shape[1])
+    for i in range(len(points)):
+        constrained(transforms, points[i], theta[i], slopes)
+    return theta
