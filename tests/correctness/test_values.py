@@ -92,7 +92,7 @@ def test_modes_and_a_history_with_wrong_values():
     x = np.vstack([3.0 + RNG.standard_normal((40, 2)), -3.0 + 0.5 * RNG.standard_normal((40, 2))])
     values = np.array([two_modes(row) for row in x])
     values[::40] += 1.0
-    check_jumps(sampled(two_modes, history=(x, values), sampler=SHORT, max_evaluations=300))
+    check_jumps(sampled(two_modes, history=(x, values), sampler=SHORT, max_evaluations=600))
 
 
 @pytest.mark.slow

@@ -250,7 +250,7 @@ OPTIONS = {"seed": 1, "progress": False}
 def test_draws_are_those_of_the_closed_form():
     model, mean, covariance = linear()
     idata = kmc.sample(model, max_evaluations=1500, draws=None, **OPTIONS)
-    assert idata.attrs["surrogate_components"] == 3 and idata.attrs["n_evaluations_warmup"] < 150
+    assert idata.attrs["n_evaluations_warmup"] < 150  # of the outputs or of the log-density, which is quadratic
     draws = idata.posterior["b"].values.reshape(-1, 3)
     error = np.sqrt(np.diag(covariance) / len(draws) * 2.0)
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - mean), 4 * error)
