@@ -46,7 +46,7 @@ def unseen(values: int, dim: int) -> float:
     Outside the box from the least to the largest of n draws in each dimension are at most 2 d / (n + 1) of a
     distribution. The evaluations are taken for such draws, and the surrogate is taken to be right in half of that.
     """
-    return min(dim / (values + 1), 1.0)
+    return dim / (values + 1)
 
 
 def is_learned(error: float, values: int, left: int, *, noise: float = 0.0, lost: float = 0.0) -> bool:

@@ -209,7 +209,7 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     for transport in (*found, IDENTITY, *([] if seen.known is None else [seen.known.transport])):
         if transport != last.transport:
             own = seen
-            if isinstance(transport, NonCentered):  # draws of a wrong fit may be at no end of a scale
+            if isinstance(transport, NonCentered):  # there, draws of a wrong fit may be of any size
                 own = seen._replace(draws=best)
             white = whitened_coordinates(transport(own.draws))
             if isinstance(transport, Identity) and isinstance(last.transport, Identity):  # of the same points u
@@ -273,30 +273,18 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     splines = no_splines(dim)
     if seen.known is not None and transport == seen.known.transport:
         splines = seen.known.splines
-    hierarchical = seen.known is not None and seen.known.transport != APART
+    hierarchical, whole = seen.known is not None and seen.known.transport != APART, isinstance(transport, NonCentered)
     finite = np.isfinite(values)
-    wall = learn_wall(u, values, transport(seen.draws), rng=rng, last=last.wall if last is not None else None)
-    rows = finite
-    if (wall is None and np.mean(finite) < 0.5) or (wall is not None and wall.loss > _BETTER_THAN_CHANCE * np.log(2.0)):
-        wall, rows = None, np.full(len(u), True)
+    wall, rows = _wall_and_rows(u, values, transport(seen.draws), rng, last)
     u, values, finite = u[rows], values[rows], finite[rows]
     highest = float(values[finite].max())
     known = np.where(finite, values, values[finite].min() - _WITHOUT) - highest
     gradients = seen.gradients[rows]
     rows_each = 1.0 + dim * np.mean(np.isfinite(gradients).all(axis=1))  # of the regression, for a point
     most = counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each)
-    if isinstance(transport, NonCentered):
-        # At a temperature, scales of a hierarchy would be of any size: its prior stays as it is.
-        added, along = splines.values_and_gradients(u)
-        rest = known - added
-        temperature = temperature_of((rest - rest.max())[added > added.max() - deepest(dim)], most, dim)
-        known, along, level = added + rest / temperature, along / temperature, highest / temperature
-        known, level = known - known.max(), level + known.max()
-    else:
-        temperature = temperature_of(known, most, dim)
-        known, level = known / temperature, highest / temperature
-        splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
-        added, along = splines.values_and_gradients(u)
+    temperature, known, splines, shift = _tempered(known, splines, u, most, whole=whole)
+    added, along = splines.values_and_gradients(u)
+    level = highest / temperature + shift
     bending = _bending(splines, transport(seen.draws), coordinates)
     lowest = -deepest(dim)
     noise = by_depth(known, dim)[1]
@@ -306,7 +294,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
 
     slopes = _slopes_along_u(gradients, transport, seen.points[rows]) / temperature
-    slopes = slopes - along + z @ prior @ coordinates.whitening.T
+    slopes = slopes - (along / temperature if whole else along) + z @ prior @ coordinates.whitening.T
     has_slopes = np.isfinite(slopes).all(axis=1)
 
     def observed(rows) -> Observations:
@@ -348,30 +336,40 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     if counting is not None:
         likelihood += np.log(noise[counting[rows] & ~near & ~relevant]).sum()
     regression = replace(regression, negative_log_likelihood=likelihood)
-    ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
     reach = REACH * float(np.linalg.norm(coordinates.map(_near(u, known)), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
-    state = _jit_state(mean, level, ceiling, reach)
-    state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=splines)
-    if wall is not None:
-        state = state._replace(wall=wall.state(whitening))
+    state = _jit_state(mean, level, reach, whitening, splines, wall)
     counting = np.zeros(len(rows), bool)
     counting[rows] = counts
-    found = (
-        transport,
-        whitening,
-        state,
-        regression,
-        mean,
-        highest,
-        temperature,
-        reach,
-        wall,
-        counting,
-        searched,
-        splines,
-    )
-    return Process(*found)
+    parts = transport, whitening, state, regression, mean, highest
+    return Process(*parts, temperature, reach, wall, counting, searched, splines)
+
+
+def _wall_and_rows(u, values, draws, rng, last):
+    """Return a wall, or None, and which points (n,) are regressed: those in front of it, or all, as low values."""
+    finite = np.isfinite(values)
+    wall = learn_wall(u, values, draws, rng=rng, last=last.wall if last is not None else None)
+    if (wall is None and np.mean(finite) < 0.5) or (wall is not None and wall.loss > _BETTER_THAN_CHANCE * np.log(2.0)):
+        return None, np.full(len(u), True)
+    return wall, finite
+
+
+def _tempered(known, splines, u, counted, *, whole):
+    """Return the temperature, depths (n,) and splines at it, and the highest of these depths before it is taken off.
+
+    The splines are divided, too, unless they stay ``whole``: at a temperature, scales of a hierarchy would be of any
+    size.
+    """
+    dim = u.shape[1]
+    if not whole:
+        temperature = temperature_of(known, counted, dim)
+        splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
+        return temperature, known / temperature, splines, 0.0
+    added = splines.values_and_gradients(u)[0]
+    rest = known - added
+    temperature = temperature_of((rest - rest.max())[added > added.max() - deepest(dim)], counted, dim)
+    known = added + rest / temperature
+    return temperature, known - known.max(), splines, known.max()
 
 
 def _without(known, added, finite, near, lowest):
@@ -483,8 +481,8 @@ def _representative(values, most):
     return order[np.append(np.arange(half), others)]
 
 
-def _jit_state(mean, highest, ceiling, reach):
-    """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value.
+def _jit_state(mean, highest, reach, whitening, splines, wall):
+    """Return the state for jitted loops in z, bounded a little above the highest value.
 
     Beyond ``reach``, the bound falls so slowly that chains go where a posterior goes on, and count as lost there.
     """
@@ -513,13 +511,13 @@ def _jit_state(mean, highest, ceiling, reach):
         rate=5.0 / mean.length**2,
         both=mean.bent / mean.matern,
         spread=places.spread,
-        ceiling=float(highest + ceiling),
+        ceiling=float(highest + (DENSITY.cap[0] + DENSITY.cap[1] * dim)),
         reach=reach,
         fall=dim / reach**2,
-        origin=np.zeros(dim),
-        back=np.zeros((dim, dim)),
-        known=no_splines(dim),
-        wall=NO_WALL,
+        origin=whitening.origin,
+        back=whitening.inverse.T.copy(),
+        known=splines,
+        wall=NO_WALL if wall is None else wall.state(whitening),
     )
 
 
