@@ -338,7 +338,10 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     regression = replace(regression, negative_log_likelihood=likelihood)
     reach = REACH * float(np.linalg.norm(coordinates.map(_near(u, known)), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
-    state = _jit_state(mean, level, reach, whitening, splines, wall)
+    state = _jit_state(mean, level, DENSITY.cap[0] + DENSITY.cap[1] * dim, reach)
+    state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=splines)
+    if wall is not None:
+        state = state._replace(wall=wall.state(whitening))
     counting = np.zeros(len(rows), bool)
     counting[rows] = counts
     parts = transport, whitening, state, regression, mean, highest
@@ -481,8 +484,8 @@ def _representative(values, most):
     return order[np.append(np.arange(half), others)]
 
 
-def _jit_state(mean, highest, reach, whitening, splines, wall):
-    """Return the state for jitted loops in z, bounded a little above the highest value.
+def _jit_state(mean, highest, ceiling, reach):
+    """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value.
 
     Beyond ``reach``, the bound falls so slowly that chains go where a posterior goes on, and count as lost there.
     """
@@ -511,13 +514,13 @@ def _jit_state(mean, highest, reach, whitening, splines, wall):
         rate=5.0 / mean.length**2,
         both=mean.bent / mean.matern,
         spread=places.spread,
-        ceiling=float(highest + (DENSITY.cap[0] + DENSITY.cap[1] * dim)),
+        ceiling=float(highest + ceiling),
         reach=reach,
         fall=dim / reach**2,
-        origin=whitening.origin,
-        back=whitening.inverse.T.copy(),
-        known=splines,
-        wall=NO_WALL if wall is None else wall.state(whitening),
+        origin=np.zeros(dim),
+        back=np.zeros((dim, dim)),
+        known=no_splines(dim),
+        wall=NO_WALL,
     )
 
 
