@@ -47,11 +47,10 @@ def quality(draws: np.ndarray, task: Shape) -> dict[str, Any]:
     low, high = np.quantile(flat, TAILS, axis=0)
     true_width = truth.quantiles[1] - truth.quantiles[0]
     width = (high - low) / true_width
-    errors = [
-        np.sqrt(p * (1 - p) / each_ess((draws <= q).astype(float), method="mean")) * slope
-        for p, q, slope in zip(TAILS, truth.quantiles, truth.slopes)
-    ]
-    width_error = np.hypot(*errors) / true_width
+    # By the mass below the true quantiles: a quantile in a gap between modes has no standard error.
+    below = [draws <= q for q in truth.quantiles]
+    sigmas = np.max([_sigmas(inside.astype(float), p) for inside, p in zip(below, TAILS, strict=True)], axis=0)
+    width_error = np.abs(width - 1) / np.maximum(sigmas, 1e-9)
     found = [(bias, bias_error, BIAS), (np.abs(width - 1), width_error, WIDTH)]
     ess = each_ess(draws, method="bulk").min()
     numbers: dict[str, Any] = {
@@ -77,6 +76,12 @@ def quality(draws: np.ndarray, task: Shape) -> dict[str, Any]:
         }
     material = [float((off / error)[off > 0.5 * gross].max(initial=0)) for off, error, gross in found]
     return numbers | {"excess": max(material)}
+
+
+def _sigmas(inside, mass):
+    """Return how many standard errors the mean of each column of 0 and 1, (chains, n, d), is off its true value."""
+    error = np.sqrt(mass * (1 - mass) / each_ess(inside, method="mean"))
+    return np.abs(inside.mean((0, 1)) - mass) / error
 
 
 def wrong(row: dict) -> bool:

@@ -34,7 +34,6 @@ class Truth:
     center: np.ndarray  # (d,) the mean; the median if there is no mean
     scale: np.ndarray  # (d,) the sd; if there is none, the 5-95 % width over 3.29, as for a Gaussian
     quantiles: np.ndarray  # (2, d) at TAILS
-    slopes: np.ndarray  # (2, d) derivatives of the quantile function there
     heavy: bool  # no second moment
     shares: np.ndarray  # (modes,)
 
@@ -49,7 +48,7 @@ class Shape:
     label: Callable[[np.ndarray], np.ndarray] | None = None  # points (n, d) to modes (n,); None: a single mode
     heavy: bool = False
     noise_sd: Callable[[np.ndarray], float] | None = None  # of a noisy log-density, at a point
-    known: Any = None  # moments, if there are no exact draws: mean, sd, quantiles, slopes
+    known: Any = None  # moments, if there are no exact draws: mean, sd, quantiles
 
     @property
     def dim(self) -> int:
@@ -85,14 +84,14 @@ class Shape:
         """The truth, from the draws or from the stored reference."""
         if self.known is not None:
             k = self.known
-            return Truth(k.mean, k.sd, k.quantiles, k.slopes, False, np.ones(1))
-        low, center, high = (np.quantile(self.draws, TAILS + shift, axis=0) for shift in (-0.01, 0, 0.01))
+            return Truth(k.mean, k.sd, k.quantiles, False, np.ones(1))
+        quantiles = np.quantile(self.draws, TAILS, axis=0)
         shares = np.bincount(self.labels) / len(self.labels)
         if self.heavy:
-            middle, scale = np.median(self.draws, axis=0), (center[1] - center[0]) / 3.29
+            middle, scale = np.median(self.draws, axis=0), (quantiles[1] - quantiles[0]) / 3.29
         else:
             middle, scale = self.draws.mean(0), self.draws.std(0)
-        return Truth(middle, scale, center, (high - low) / 0.02, self.heavy, shares)
+        return Truth(middle, scale, quantiles, self.heavy, shares)
 
     @cached_property
     def floors(self) -> np.ndarray:
