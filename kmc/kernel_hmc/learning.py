@@ -18,7 +18,7 @@ from kmc.convergence import worst_rhat
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import candidates, choose
 from kmc.kernel_hmc.modes import Modes, find_modes
-from kmc.kernel_hmc.sources import Beyond, BeyondAtSearches, Climb, Exchanges, Known, Source
+from kmc.kernel_hmc.sources import SURPRISE, Beyond, BeyondAtSearches, Climb, Exchanges, Known, Source
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned, unseen
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
 from kmc.surrogate.emulator.emulated import Emulator
@@ -64,7 +64,6 @@ IN_BATCHES: tuple[type[Source], ...] = (Climb, BeyondAtSearches)
 ELSEWHERE: tuple[type[Source], ...] = (Exchanges, Beyond)
 """Sources of points where no draws are, before the surrogate is frozen."""
 
-_SURPRISE = 1.0  # nats above the forecast, elsewhere than at the draws
 _LOWEST = 0.01  # share of the draws that are lower than values elsewhere which count
 _BETTER = 0.5  # ratio of mean square errors at which another kind of process is better
 _SAME = 1e-3  # standard deviations between points that are one
@@ -279,7 +278,7 @@ class Learning:
     def elsewhere(self, most: int) -> np.ndarray:
         """Return at most so many points (k, d) where no draws are: see :meth:`passes`."""
         share, least = self._settings.elsewhere
-        known = Known(self._seen, self.process, False, self._rng)
+        known = Known(self._seen, self.process, self._lowest, False, self._rng)
         return np.vstack(
             [self.points[:0], *self._from(self._others, known, most, max(int(share * len(self.values)), least))]
         )
@@ -310,7 +309,7 @@ class Learning:
         self.right = values[:drawn] > forecast[:drawn] - MOST - 2.0 * self.noise_sd
         deep = np.isfinite(values[:drawn]) & ~self.right
         self._keep(points, values, None, outputs)
-        found = np.any(values[drawn:] > np.maximum(forecast[drawn:] + _SURPRISE, self._lowest))
+        found = np.any(values[drawn:] > np.maximum(forecast[drawn:] + SURPRISE, self._lowest))
         if found:
             self._due = 0.0  # another mode, or more of this one: search at once
         return not found and deep.mean() <= self._settings.deep and self._is_learned(left, self.error)
@@ -391,7 +390,7 @@ class Learning:
             pool, powers = pool[new], powers[new]
         if new.sum() < size:
             self._due = 0.0  # chains cannot move: the fit is wrong
-        known = Known(self._seen, self.process, self._searched, self._rng)
+        known = Known(self._seen, self.process, self._lowest, self._searched, self._rng)
         heads = [
             points[self._is_new(points, self.points)] for points in self._from(self._sources, known, size - typical)
         ]

@@ -32,7 +32,10 @@ WORTH = 1.0
 LONG = 2.0
 """Length of a step beyond the draws, in standard deviations of those around its start, in their widest direction."""
 
-_ENDS = 0.05  # share of the draws that are ends: the farthest ones
+SURPRISE = 1.0
+"""Nats above the forecast by which a value elsewhere than at the draws says that the surrogate lacks something."""
+
+_ENDS = 0.05  # share of the steps beyond the draws of which some are taken: the likeliest ones
 _KINDS = 2, 3  # numbers of like groups that are tried in exchanges
 
 
@@ -41,6 +44,7 @@ class Known(NamedTuple):
 
     seen: Seen
     process: Process  # fitted to it
+    lowest: float  # log-density that nearly all draws have
     searched: bool  # whether the process has new hyperparameters, as it has now and then
     rng: np.random.Generator
 
@@ -84,16 +88,25 @@ class Climb(Source):
 
 
 class Beyond(Source):
-    """Steps beyond ends of the draws that are far apart.
+    """Steps beyond the draws to where the posterior may go on for all that is known.
 
-    A surrogate that falls too early there hides what is beyond them from its own chains.
+    A surrogate that falls too early there hides what is beyond it from its own chains. It is less sure there than
+    where it has reason to fall: steps are taken where the least number of its standard deviations would make the place
+    as high as the draws, and a surprise.
     """
 
     def points(self, known: Known, most: int) -> np.ndarray:
         """See :class:`Source`."""
         process = known.process
-        z = beyond(process.coordinates(known.seen.draws), most, known.rng)
-        return process.back(z[np.linalg.norm(z, axis=1) < process.reach])
+        z = beyond(process.coordinates(known.seen.draws))
+        z = z[np.linalg.norm(z, axis=1) < process.reach]
+        if most < 1 or not len(z):
+            return known.seen.points[:0]
+        x = process.back(z)
+        lacking = np.maximum(known.lowest - process.forecast(x), SURPRISE)
+        sds = process.temperature * process.standard_deviations(x)
+        likeliest = z[np.argsort(lacking / sds, kind="stable")[: max(int(_ENDS * len(z)), most)]]
+        return process.back(far_apart(likeliest, 0, most))
 
 
 class BeyondAtSearches(Beyond):
@@ -145,8 +158,8 @@ def _maxima(fit: Process, radii: Sequence[float], start: np.ndarray) -> np.ndarr
     return fit.back(np.array(maxima))
 
 
-def beyond(draws: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return at most so many points (k, d), each a step out from one of the ends of draws (n, d), which are white.
+def beyond(draws: np.ndarray) -> np.ndarray:
+    """Return points (2 n, d), two steps from each of the draws (n, d): in the widest direction around it, both ways.
 
     Examples
     --------
@@ -154,25 +167,18 @@ def beyond(draws: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray
     >>> from kmc.kernel_hmc.sources import beyond
     >>> rng = np.random.default_rng(1)
     >>> along = rng.normal(size=(1_000, 2)) * [3.0, 0.1]
-    >>> bool(np.abs(beyond(along, 1, rng))[0, 0] > np.quantile(np.abs(along[:, 0]), 0.95))
+    >>> bool(np.ptp(beyond(along)[:, 0]) > np.ptp(along[:, 0]))
     True
     """
     draws = np.unique(draws, axis=0)
     dim = draws.shape[1]
     around = 2 * dim + 2
-    if most < 1 or len(draws) < around:
+    if len(draws) < around:
         return draws[:0]
-    middle = draws.mean(axis=0)
-    distances = np.linalg.norm(draws - middle, axis=1)
-    ends = draws[np.argsort(-distances, kind="stable")[: max(int(_ENDS * len(draws)), most)]]
-    starts = far_apart(ends, int(rng.integers(len(ends))), most)
-    _, near = cKDTree(draws).query(starts, k=around)
-    steps = []
-    for start, rows in zip(starts, near, strict=True):
-        variances, directions = np.linalg.eigh(np.cov(draws[rows].T).reshape(dim, dim))
-        out = np.sqrt(max(variances[-1], 0.0)) * directions[:, -1]
-        steps.append(np.copysign(LONG, out @ (start - middle)) * out)
-    return starts + np.array(steps)
+    _, near = cKDTree(draws).query(draws, k=around)
+    variances, directions = np.linalg.eigh([np.cov(draws[rows].T).reshape(dim, dim) for rows in near])
+    steps = LONG * np.sqrt(np.maximum(variances[:, -1:], 0.0)) * directions[:, :, -1]
+    return np.vstack([draws + steps, draws - steps])
 
 
 def exchanges(x: np.ndarray, most: int) -> np.ndarray:

@@ -56,45 +56,60 @@ def unvisited(
 
     Notes
     -----
-    A point is far if it is near neither the draws nor draws of s by chains that begin at these. A point of a wide mode
-    may be deep and stand for much mass all the same. So chains on s begin at the points that are far. If they stay
-    far, and s is lower on the way to the draws, they are in another mode, with the mass exp(E log s + H), where the
-    entropy H is estimated by nearest neighbors. As s may be anything where few values are known, it counts as at most
-    the highest value there.
+    A point in the bulk that is far from all draws is one: that s leads its chains there helps nothing if none of their
+    ends was accepted. But a point of a wide mode may be deep and stand for much mass all the same. So chains on s begin
+    at points that are far, and near no draw of s by chains that begin at the draws. If they stay far, and s is lower on
+    the way to the draws, they are in another mode, with the mass exp(E log s + H), where the entropy H is estimated by
+    nearest neighbors. As s may be anything where few values are known, it counts as at most the highest value there.
     """
     finite = np.isfinite(values)
     x, values = x[finite], values[finite]
     at_points, at_draws = (np.argmax([one.log_density(p) for one in density.components], axis=0) for p in (x, draws))
     found = []
     for k, component in enumerate(density.components):
-        states = thinned(np.unique(draws[at_draws == k], axis=0))
-        if len(states) < _FEWEST_PER_DIM * density.dim + _FEWEST_MORE:
+        states, here = thinned(np.unique(draws[at_draws == k], axis=0)), at_points == k
+        if len(states) < _FEWEST_PER_DIM * density.dim + _FEWEST_MORE or not here.any():
             continue
-        z = component.coordinates(states)
-        z = np.vstack([z, _drawn(component, z[rng.integers(len(z), size=_STARTS)], z, rng)])
-        white = whiten_states(z[: len(states)])
-        tree = cKDTree(white(z))
-        limit = _FAR * _usual_distance(tree)
-        places = component.coordinates(x)
-        far = np.flatnonzero((at_points == k) & (tree.query(white(places))[0] > limit))
-        if not len(far):
-            continue
-        far = far[np.argsort(-values[far], kind="stable")][:_STARTS]
-        ends = _drawn(component, places[far], z[: len(states)], rng)[_DRAWS // 2 * len(far) :]
-        away = tree.query(white(ends))[0] > limit
-        best, share = far[0], 0.0
-        first, *_, last = away.reshape(-1, len(far)).sum(axis=1)
-        if last > _STAYING * first:
-            beside = far[cKDTree(white(places[far])).query(white(ends[away]))[1]]
-            highest = beside[np.argmax(values[beside])]
-            most = float(values[highest] - component.transport.log_jacobian(x[[highest]])[0])
-            way = np.linspace(places[highest], z[tree.query(white(places[[highest]]))[1][0]], _ON_WAY)
-            if _levels(component, way).min() < most - _DIP:
-                share = float(expit(_log_mass(component, ends[away], most) - _log_mass(component, z[len(states) :])))
-            best = highest if share > _LEAST_SHARE else best
-        if share > _LEAST_SHARE or _in_bulk(values, density.dim)[best]:
-            found.append(Unvisited(x[best], float(values[best]), share))
+        best, share = _mode(component, x[here], values[here], states, rng)
+        if share <= _LEAST_SHARE:
+            z = component.coordinates(states)
+            white = whiten_states(z)
+            high = np.flatnonzero(here & _in_bulk(values, density.dim))
+            high = high[_is_far(white(component.coordinates(x[high])), cKDTree(white(z)))]
+            if not len(high):
+                continue
+            best, share = high[np.argmax(values[high])], 0.0
+        else:
+            best = np.flatnonzero(here)[best]
+        found.append(Unvisited(x[best], float(values[best]), share))
     return found
+
+
+def _mode(
+    component: Component, x: np.ndarray, values: np.ndarray, states: np.ndarray, rng: np.random.Generator
+) -> tuple[int, float]:
+    """Return the highest of the points (n, d) in a mode where no states are, and the mode's share of the mass."""
+    z = component.coordinates(states)
+    z = np.vstack([z, _drawn(component, z[rng.integers(len(z), size=_STARTS)], z, rng)])
+    white = whiten_states(z[: len(states)])
+    tree = cKDTree(white(z))
+    places = component.coordinates(x)
+    far = np.flatnonzero(_is_far(white(places), tree))
+    if not len(far):
+        return 0, 0.0
+    far = far[np.argsort(-values[far], kind="stable")][:_STARTS]
+    ends = _drawn(component, places[far], z[: len(states)], rng)[_DRAWS // 2 * len(far) :]
+    away = _is_far(white(ends), tree)
+    first, *_, last = away.reshape(-1, len(far)).sum(axis=1)
+    if last <= _STAYING * first:
+        return 0, 0.0
+    beside = far[cKDTree(white(places[far])).query(white(ends[away]))[1]]
+    highest = beside[np.argmax(values[beside])]
+    most = float(values[highest] - component.transport.log_jacobian(x[[highest]])[0])
+    way = np.linspace(places[highest], z[tree.query(white(places[[highest]]))[1][0]], _ON_WAY)
+    if _levels(component, way).min() >= most - _DIP:
+        return 0, 0.0
+    return highest, float(expit(_log_mass(component, ends[away], most) - _log_mass(component, z[len(states) :])))
 
 
 def _drawn(component: Component, starts: np.ndarray, archive: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -138,6 +153,7 @@ def _in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
     return values > values.max() - 0.5 * dim - _MORE
 
 
-def _usual_distance(tree: cKDTree) -> float:
-    """Return the usual distance between neighboring draws, of which the tree is made."""
-    return float(np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL))
+def _is_far(points: np.ndarray, tree: cKDTree) -> np.ndarray:
+    """Return which points (n, d) are far from those of the tree, as measured by the distances between these."""
+    usual = np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL)
+    return tree.query(points)[0] > _FAR * usual
