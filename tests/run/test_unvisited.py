@@ -66,7 +66,7 @@ def test_nothing_is_found_if_both_modes_have_draws(evaluated, seed):
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_run_says_that_its_draws_miss_a_mode_and_so_do_its_numbers():
     lost = []
-    for seed in range(4):
+    for seed in (3, 4):
         rng = np.random.default_rng(seed)
         initial = np.vstack([draws_of(mode, 4, rng, 1.5) for mode in (0, 1)])
         options = {"draws": None, "max_evaluations": 1000, "seed": seed, "progress": False}
