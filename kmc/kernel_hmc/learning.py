@@ -21,6 +21,7 @@ from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.sources import SURPRISE, Beyond, BeyondAtSearches, Climb, Exchanges, Known, Source
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned, unseen
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
+from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
@@ -95,6 +96,8 @@ class Learning:
     structure : Structure, optional
         What the log-density is of these outputs: then they are regressed, or the log-density itself, whatever predicts
         new values better.
+    approximation : Approximation, optional
+        A cheap simulator of these outputs: then one more candidate regresses the difference from it.
     known : Known, optional
         What is known of the log-density: it need not be learned.
 
@@ -129,6 +132,7 @@ class Learning:
         noisy: bool = False,
         outputs: np.ndarray | None = None,
         structure: Structure | None = None,
+        approximation: Approximation | None = None,
         known: KnownPart | None = None,
         settings: Settings = SETTINGS,
     ):
@@ -141,7 +145,11 @@ class Learning:
         self._rng, self._given, self._least, self._noisy, self._settings = rng, given, least, noisy, settings
         self.outputs = None if outputs is None else outputs.copy()
         self._known = known
-        self._kinds: list[Kind] = [OfLogDensity()] if structure is None else [Emulator(structure), OfLogDensity()]
+        self._kinds: list[Kind] = [OfLogDensity()]
+        if structure is not None:
+            self._kinds.insert(0, Emulator(structure))
+            if approximation is not None:
+                self._kinds.insert(0, Emulator(structure, approximation))
         self._kind = 0
         self._tried: list[Process] = []  # of each kind, at the last search
         self._n_tried = 0  # values then
@@ -350,7 +358,8 @@ class Learning:
         """Return the weighted mean square of a process's errors at new values (k,), as those of batches."""
         forecast = process.forecast(points)
         weight = np.exp(0.5 * np.minimum(np.fmax(forecast, values) - self._typical, 0.0))
-        return float(weight @ np.clip(values - forecast, -MOST, MOST) ** 2 / weight.sum())
+        error = np.clip(values - forecast, -MOST, MOST)
+        return float(weight @ error**2 / max(weight.sum(), np.finfo(float).tiny))
 
     def _keep(self, points, values, gradients, outputs):
         self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)

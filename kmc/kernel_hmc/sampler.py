@@ -132,7 +132,7 @@ class KernelHMC(Startable):
             raise ValueError("noisy=True: gradients are for exact log-densities; leave gradients out")
         gradient = None if self.gradients is None else OccasionalGradient(self.gradients)
         if gradient is not None:  # of the log-density, which is then learned itself
-            setup = setup._replace(structure=None, initial_outputs=None)
+            setup = setup._replace(structure=None, initial_outputs=None, approximation=None)
         options = PhaseOptions(*(getattr(self, name) for name in PhaseOptions._fields))
         return KernelHMCState(options, setup, gradient)
 

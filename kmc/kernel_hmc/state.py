@@ -28,10 +28,13 @@ from kmc.samplers.tuning import Trials, choose_inner_chain_length, ends_of, long
 from kmc.samplers.walkers import Walkers, cloud_around, requested, start_spread
 from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.density import Component, Density
+from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.climbs import Climbs
+from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.mass import deepest
 
 _UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
+_OF_APPROXIMATION = 1000  # evaluations of a run on a cheap simulator, of which a part is for learning
 _ARCHIVED = 40  # blocks of the chains at power 1: for trials, and for the archive
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
 _FROM_ABOVE = 3  # every third of them starts in any mode that the surrogate may have
@@ -92,6 +95,7 @@ class KernelHMCState:
             share = self._budget
         self._last = share if setup.warmup is None else setup.warmup * setup.chains
         self._climbs: Climbs | None = None
+        self._approximation = None if setup.approximation is None else Approximation(setup.approximation)
         self._asked = self._first_points()
         self._learning: Learning | None = None
         self._starts: np.ndarray | None = None  # draws of the frozen surrogate, while they are evaluated
@@ -171,6 +175,8 @@ class KernelHMCState:
     def _first_points(self):
         """Return points around the start points, and those that check the user's gradient at these."""
         setup = self.setup
+        if self._approximation is not None and len(points := self._points_of_approximation()):
+            return points
         if setup.structure is not None and setup.initial_outputs is not None and not self._has_given_outputs:
             starts = setup.initial, setup.initial_log_density, setup.initial_outputs
             self._climbs = Climbs(setup.structure, *starts, rng=self._rng, most=int(_CLIMBING * self._last))
@@ -189,6 +195,31 @@ class KernelHMCState:
         spread = start_spread(setup.initial)
         self._check = GradientCheck(gradients[known], inside[known], spread=spread, rng=self._rng)
         return np.vstack([cloud, self._check.points])
+
+    def _points_of_approximation(self):
+        """Return draws of the posterior that the cheap simulator implies, which is learned as any other."""
+        setup, cheap = self.setup, self._approximation
+        outputs = cheap.at(setup.initial)
+        values = log_densities(setup.structure, setup.initial, outputs)
+        if self._has_given_outputs or not np.isfinite(values).any():
+            return setup.initial[:0]
+        alone = setup._replace(
+            initial_log_density=np.where(np.isfinite(values), values, -np.inf),
+            initial_outputs=outputs,
+            approximation=None,
+            draws=None,
+            warmup=None,
+            max_evaluations=_OF_APPROXIMATION,
+            history=None,
+        )
+        state = KernelHMCState(self.options, alone)
+        while state.walkers is None:
+            points = state.propose()
+            outputs = cheap.at(points)
+            values = log_densities(setup.structure, points, outputs)
+            state.advance(np.where(np.isfinite(values), values, -np.inf), outputs)
+        draws = np.unique(state._learning.draws, axis=0)
+        return self._rng.permutation(draws)[: len(setup.structure.inputs) + 2]
 
     def _gradients(self, points, values):
         """Return the user's gradients where they are known and the values are not deep, or else NaN, (n, d)."""
@@ -226,6 +257,7 @@ class KernelHMCState:
                 noisy=self.setup.noisy,
                 outputs=self._outputs,
                 structure=self.setup.structure,
+                approximation=self._approximation,
                 known=self.setup.known,
             )
         else:

@@ -135,6 +135,11 @@ class Model:
         simulator returns a dict, a likelihood for each output. Results have the groups ``observed_data``,
         ``log_likelihood``, ``outputs`` and ``posterior_predictive`` (data drawn at each draw), with a variable for each
         output: "y", or the names in the dict. `dims` and `coords` may name their dimensions.
+    approximation : callable, optional
+        A cheap simulator of the same outputs, such as one on a coarse grid, a linearization or an older emulator. It
+        gets what the simulator gets. The surrogate then learns the posterior that it implies before the first
+        simulation, and of the simulator the difference. Draws are exact all the same. It is called some thousand
+        times, and not counted; an exception, or NaN, leaves that point out.
     save_outputs : bool
         Whether outputs of a simulator are kept with the draws. If False, the groups ``outputs`` and
         ``posterior_predictive`` are left out.
@@ -266,10 +271,11 @@ class Model:
     inputs: Sequence[str] | None = None
     likelihood: Any = None
     save_outputs: bool = True
+    approximation: Callable[..., Any] | None = None
     _space: Space = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.simulator is not None or self.likelihood is not None or self.inputs is not None:
+        if any(one is not None for one in (self.simulator, self.likelihood, self.inputs, self.approximation)):
             self._of_simulator()
         if is_lmfit(self.parameters):
             self._of_lmfit()
@@ -330,8 +336,17 @@ class Model:
             return None
         inputs = np.concatenate([np.arange(self.dim)[block.columns] for block in named])
         return KnownParts(
-            simulation.likelihoods, inputs, space.blocks, space.fixed, self.log_added, space.initial_points
+            simulation.likelihoods,
+            inputs,
+            space.blocks,
+            space.fixed,
+            self.log_added,
+            space.initial_points,
+            None if self.approximation is None else self._approximated,
         )
+
+    def _approximated(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
+        return self.simulation.approximated(self._by_name(x), *self.args, **self.kwargs)
 
     @property
     def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:
@@ -584,6 +599,7 @@ class Model:
             dims=self.dims,
             coords=self.coords,
             before=before,
+            approximation=self.approximation,
         )
         self._set("log_likelihood", made)
 

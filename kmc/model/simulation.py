@@ -37,6 +37,8 @@ class KnownParts:
         Returns what the log-density has besides the likelihoods (n,), at vectors (n, d).
     draw : callable
         Takes a Generator and n, and returns vectors (n, d) from the prior, about; or None.
+    approximation : callable, optional
+        Takes a vector (d,), and returns the outputs of the cheap simulator as blobs.
     """
 
     likelihoods: Mapping[str, Likelihood]
@@ -45,6 +47,7 @@ class KnownParts:
     fixed: Mapping[str, Any]
     log_added: Callable[[np.ndarray], np.ndarray]
     draw: Callable[[np.random.Generator, int], np.ndarray | None]
+    approximation: Callable[[np.ndarray], Mapping[str, np.ndarray]] | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,6 +70,8 @@ class Simulation:
         Names of dimensions, by output, if they are given.
     coords : mapping of str to ndarray
         Labels along these dimensions, if they are given.
+    approximation : callable, optional
+        Like the simulator, but cheap.
     """
 
     simulator: Callable[..., Any]
@@ -76,6 +81,7 @@ class Simulation:
     saves: bool
     dims: Mapping[str, tuple[str, ...]]
     coords: Mapping[str, np.ndarray]
+    approximation: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
         return f"likelihood of {getattr(self.simulator, '__qualname__', repr(self.simulator))}"
@@ -90,7 +96,7 @@ class Simulation:
         TypeError, ValueError
             The simulator returned something else than the outputs that the likelihoods expect.
         """
-        outputs = self._outputs(parameters, args, kwargs)
+        outputs = self._outputs(self.simulator, parameters, args, kwargs)
         found = {}
         for name, likelihood in self.likelihoods.items():
             try:
@@ -99,7 +105,11 @@ class Simulation:
                 raise type(error)(f"the output {name!r}: {error}") from error
             missing = _missing(likelihood)
             found[name] = each[~missing] if missing.any() else each
-        return found, {f"{OUTPUTS}.{name}": array for name, array in outputs.items()} if self.saves else {}
+        return found, _blobs(outputs) if self.saves else {}
+
+    def approximated(self, parameters: Mapping[str, Any], *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
+        """Return the outputs of the approximation as blobs."""
+        return _blobs(self._outputs(self.approximation, parameters, args, kwargs))
 
     def observed_data(self) -> dict[str, Any]:
         """Return dimensions and data by name; NaN where they are missing."""
@@ -113,7 +123,7 @@ class Simulation:
 
     def simulate(self, parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Call the simulator, and draw data at its outputs, by name."""
-        return self.draw(self._outputs(parameters, (), {}), parameters, rng)
+        return self.draw(self._outputs(self.simulator, parameters, (), {}), parameters, rng)
 
     def with_data(self, data: Mapping[str, Any]) -> Any:
         """Return the argument `likelihood` of a model of other data, which are given by output.
@@ -151,24 +161,25 @@ class Simulation:
             return own, None
         return own, {one: labels for one, labels in coords.items() if one in shared or one not in self.coords}
 
-    def _outputs(self, parameters: Mapping[str, Any], args: Any, kwargs: Any) -> dict[str, np.ndarray]:
-        """Call the simulator, which may modify its inputs; return its outputs by name."""
+    def _outputs(self, simulator: Any, parameters: Mapping[str, Any], args: Any, kwargs: Any) -> dict[str, np.ndarray]:
+        """Call a simulator, which may modify its inputs; return its outputs by name."""
         values = {name: parameters[name] for name in self.inputs}
         own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()}
-        returned = self.simulator(own, *args, **kwargs)
+        returned, name = simulator(own, *args, **kwargs), self._named(simulator)
         if not self.by_name:
             if isinstance(returned, Mapping):
                 raise TypeError(
-                    f"simulator returned a dict of {_listed(returned)}: expected an array; or give the likelihood as a "
+                    f"{name} returned a dict of {_listed(returned)}: expected an array; or give the likelihood as a "
                     "dict, too, with one for each output"
                 )
-            return {OUTPUT: _array(OUTPUT, returned)}
+            return {OUTPUT: _array(name, OUTPUT, returned)}
         if not isinstance(returned, Mapping) or set(returned) != set(self.likelihoods):
             what = f"a dict of {_listed(returned)}" if isinstance(returned, Mapping) else type(returned).__name__
-            raise TypeError(
-                f"simulator returned {what}: expected a dict of {_listed(self.likelihoods)}, as likelihood is"
-            )
-        return {name: _array(name, returned[name]) for name in self.likelihoods}
+            raise TypeError(f"{name} returned {what}: expected a dict of {_listed(self.likelihoods)}, as likelihood is")
+        return {output: _array(name, output, returned[output]) for output in self.likelihoods}
+
+    def _named(self, simulator: Any) -> str:
+        return "approximation" if simulator is self.approximation else "simulator"
 
 
 def as_simulation(
@@ -181,6 +192,7 @@ def as_simulation(
     dims: Any,
     coords: Any,
     before: Simulation | None,
+    approximation: Any = None,
 ) -> Simulation:
     """Check the arguments of a :class:`kmc.Model` that has a simulator.
 
@@ -196,6 +208,8 @@ def as_simulation(
             f"simulator={simulator!r}: expected a function of a dict of its inputs, whose outputs likelihood= is of; a "
             "function that returns the log-likelihood is log_likelihood="
         )
+    if approximation is not None and not callable(approximation):
+        raise TypeError(f"approximation={approximation!r}: expected a function like the simulator, but cheap")
     by_name = isinstance(likelihood, Mapping)
     likelihoods = dict(likelihood) if by_name else {OUTPUT: likelihood}
     if not likelihoods:
@@ -218,7 +232,8 @@ def as_simulation(
     if isinstance(dims, Mapping):
         given |= {name: each for name, each in dims.items() if name in likelihoods and name not in parameters}
     names = _dims(likelihoods, given)
-    return Simulation(simulator, own, likelihoods, by_name, saves, names, _coords(likelihoods, names, coords))
+    labels = _coords(likelihoods, names, coords)
+    return Simulation(simulator, own, likelihoods, by_name, saves, names, labels, approximation)
 
 
 def _inputs(inputs: Any, parameters: Sequence[str]) -> tuple[str, ...]:
@@ -262,13 +277,17 @@ def _missing(likelihood: Likelihood) -> np.ndarray:
     return np.array(False) if likelihood.observed is None else np.isnan(likelihood.observed)
 
 
-def _array(name: str, returned: Any) -> np.ndarray:
+def _blobs(outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {f"{OUTPUTS}.{name}": array for name, array in outputs.items()}
+
+
+def _array(of: str, name: str, returned: Any) -> np.ndarray:
     try:
         if returned is None:
             raise TypeError("it may lack a return statement")
         return as_array("it", returned)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"simulator returned {returned!r:.80} as {name!r}: expected numbers; {error}") from error
+        raise type(error)(f"{of} returned {returned!r:.80} as {name!r}: expected numbers; {error}") from error
 
 
 def _argument(name: str, by_name: bool) -> str:

@@ -50,6 +50,8 @@ class Result:
         Those of the model's simulator at these evaluations, NaN where they are not known.
     structure : Structure or None
         What the log-density is of these outputs.
+    approximate : callable or None
+        From points (k, d) to the outputs (k, n) of a cheap simulator.
     known : Known or None
         What is known of the log-density.
     """
@@ -64,6 +66,7 @@ class Result:
     n_draws: int = 0
     outputs: np.ndarray | None = None
     structure: Structure | None = None
+    approximate: Callable[[np.ndarray], np.ndarray] | None = None
     known: Known | None = None
 
 
@@ -140,7 +143,9 @@ def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
     if known is None:
         return found
     outputs = outputs_of(idata, len(x), known)
-    return replace(found, outputs=outputs, structure=known.structure) if known.holds(x, values, outputs) else found
+    if not known.holds(x, values, outputs):
+        return found
+    return replace(found, outputs=outputs, structure=known.structure, approximate=known.approximate)
 
 
 def _as_x(points: np.ndarray) -> dict[str, np.ndarray]:

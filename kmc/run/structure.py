@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from scipy.special import gammaln, logit
 
 from kmc import likelihoods as of
+from kmc.errors import KmcWarning
 from kmc.model.distributions import NormalAround
 from kmc.model.model import Model
 from kmc.model.simulation import OUTPUTS, KnownParts
@@ -62,6 +64,24 @@ class Structured:
 
     structure: Structure
     likelihoods: Mapping[str, Any]
+    approximation: Callable[[np.ndarray], Mapping[str, np.ndarray]] | None = None
+
+    @property
+    def approximate(self) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Return a function from points (k, d) to the η (k, n) of a cheap simulator, NaN where it fails; or None."""
+        return None if self.approximation is None else self._approximate
+
+    def _approximate(self, x):
+        found, error = np.full((len(x), len(self.structure.data.observed)), np.nan), None
+        for row, point in zip(found, x, strict=True):
+            try:
+                row[:] = self.outputs([self.approximation(point)])[0]
+            except Exception as raised:
+                error = raised
+        if error is not None and np.isnan(found).all():
+            sentence = f"approximation failed at all of {len(x)} points, the last time with {error!r}"
+            warnings.warn(sentence, KmcWarning, stacklevel=2)
+        return found
 
     def outputs(self, blobs: Sequence[Mapping[str, np.ndarray] | None]) -> np.ndarray:
         """Return η (k, n) of evaluations by their blobs; NaN where these have none, or where it is infinite."""
@@ -100,7 +120,7 @@ def structured(model: Model) -> Structured | None:
     parameters = _parameters(known, model.dim)
     if parameters is None:
         return None
-    return Structured(Structure(known.inputs, parameters, _joined(parts)), known.likelihoods)
+    return Structured(Structure(known.inputs, parameters, _joined(parts)), known.likelihoods, known.approximation)
 
 
 def _eta(likelihood, output):

@@ -8,6 +8,7 @@ calls the target, so that the caller decides where evaluations run, counts them 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -47,6 +48,8 @@ class SamplerSetup(NamedTuple):
     # Of a model with a simulator, for samplers that learn its outputs: what is known, and outputs (k, n) at the starts.
     structure: Structure | None = None
     initial_outputs: np.ndarray | None = None
+    # Of a cheap simulator: outputs (k, n) at points (k, d), NaN where it has none; called at any number of points.
+    approximation: Callable[[np.ndarray], np.ndarray] | None = None
     known: Known | None = None  # what is added to the user's function
     # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it apart.
     initial_log_prior: np.ndarray | None = None

@@ -77,7 +77,7 @@ def _radial_sum(mean, u):
     k, f, _ = _radial(mean, u, centers)
     values = k @ mean.weights
     moments = (centers[:, :, None] * mean.weights[:, None, :]).reshape(m, -1)
-    gradients = (f @ moments).reshape(*u.shape, -1) - u[:, :, None] * (f @ mean.weights)[:, None, :]
+    gradients = (f @ moments).reshape(*u.shape, mean.weights.shape[1]) - u[:, :, None] * (f @ mean.weights)[:, None, :]
     if not len(ends):
         return values, gradients
     # Derivatives of the kernels: f (v·r) with the gradient f v - g (v·r) r, r = u - u_j.
@@ -98,7 +98,7 @@ def _bent_sum(mean, features):
     values = mean.bent * t**degree @ mean.weights
     moments = (centers[:, :, None] * mean.weights[:, None, :]).reshape(m, -1)
     first = mean.bent * degree / s
-    gradients = (first * t ** (degree - 1) @ moments).reshape(*features.shape, -1)
+    gradients = (first * t ** (degree - 1) @ moments).reshape(*features.shape, mean.weights.shape[1])
     if not len(ends):
         return values, gradients
     # Derivatives along ends: p t^(p-1) (ψ·w)/s with the gradient p t^(p-1) w/s + p (p-1) t^(p-2) (ψ·w) ψ_j/s², w = Jv.

@@ -3,6 +3,11 @@
 Components of the outputs, in units of the data's standard errors, are regressed on the coordinates that they depend on,
 all by one Gaussian process. The log-density that they imply has the derivatives c along the components, so that to the
 second order its variance is σ² |c|² + k σ⁴ / 2 where the k components have the variance σ².
+
+With a cheap simulator of the same outputs, its difference from the simulator is regressed first. Where the cheap one
+was called, outputs are its own with the difference that is predicted, and the variances of both regressions add up, as
+in Kennedy and O'Hagan (2000), Predicting the output from a complex computer code when fast approximations are
+available, Biometrika 87.
 """
 
 from __future__ import annotations
@@ -16,9 +21,10 @@ from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
+from kmc.surrogate.emulator.approximation import FRESH, Approximation
 from kmc.surrogate.emulator.components import Components, principal
 from kmc.surrogate.emulator.compressed import compressed
-from kmc.surrogate.emulator.jit_state import EmulatorJitState, slopes_along_components
+from kmc.surrogate.emulator.jit_state import EmulatorJitState, log_densities, slopes_along_components
 from kmc.surrogate.emulator.observations import SMALLEST, information
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.mass import deepest, full_depth
@@ -32,6 +38,7 @@ TOLERANCE = 0.05
 in standard errors."""
 
 _SEARCHED = 400  # most points of a search for hyperparameters
+_CHEAP = 300  # most points of a cheap simulator in a regression
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +47,7 @@ class Emulated(Process):
 
     jit_state: EmulatorJitState  # type: ignore[assignment]
     components: Components  # of the outputs, before data are compressed
+    difference: Regression | None  # from a cheap simulator
 
     reaches_far: ClassVar[bool] = True
 
@@ -49,13 +57,19 @@ class Emulated(Process):
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
         """Return the standard deviations of the log-density at the rows of x (n, d), (n,)."""
-        sd = self.regression.standard_deviations(x[:, self.jit_state.inputs])
+        inner = x[:, self.jit_state.inputs]
+        sd = self.regression.standard_deviations(inner)
+        if self.difference is not None:
+            sd = np.hypot(sd, self.difference.standard_deviations(inner))
         slopes = slopes_along_components(self.jit_state, self.coordinates(x))[1]
         return np.sqrt(sd**2 * np.sum(slopes**2, axis=1) + 0.5 * slopes.shape[1] * sd**4)
 
     def covariances(self, x: np.ndarray) -> np.ndarray:
         """Return the covariances of the log-density at the rows of x (n, d), (n, n)."""
-        joint = self.regression.conditional(x[:, self.jit_state.inputs]).covariances()
+        inner = x[:, self.jit_state.inputs]
+        joint = self.regression.conditional(inner).covariances()
+        if self.difference is not None:
+            joint = joint + self.difference.conditional(inner).covariances()
         slopes = slopes_along_components(self.jit_state, self.coordinates(x))[1]
         return joint * (slopes @ slopes.T) + 0.5 * slopes.shape[1] * joint**2
 
@@ -70,6 +84,7 @@ class Emulator:
     """Regress the outputs of a simulator; see :class:`kmc.surrogate.process.Kind`."""
 
     structure: Structure
+    approximation: Approximation | None = None
 
     def first(self, seen: Seen, rng: np.random.Generator) -> Emulated:
         """Fit in units of the standard deviations of the points."""
@@ -77,17 +92,25 @@ class Emulator:
 
     def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Emulated:
         """Search for hyperparameters, from the last ones and ``start``, in coordinates in which draws are white."""
-        return self._fit(seen, _whitened(seen, last), (last.regression.hyperparameters, start))
+        self._call_at_draws(seen, rng)
+        starts = last.regression.hyperparameters, start
+        return self._fit(seen, _whitened(seen, last), starts, of_difference=(*_of_difference(last), start))
 
     def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Emulated:
         """Fit with the last hyperparameters."""
-        return self._fit(seen, _whitened(seen, last), (last.regression.hyperparameters,), search=False)
+        starts = (last.regression.hyperparameters,)
+        return self._fit(seen, _whitened(seen, last), starts, of_difference=_of_difference(last), search=False)
 
     def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Emulated:
         """Search for hyperparameters, in coordinates in which draws of another kind of process are white."""
+        self._call_at_draws(seen, rng)
         return self._fit(seen, _whitened(seen, other), STARTS[:2])
 
-    def _fit(self, seen, coordinates, starts, *, search=True):
+    def _call_at_draws(self, seen, rng):
+        if self.approximation is not None:
+            self.approximation.at(rng.permutation(np.unique(seen.draws, axis=0))[:FRESH])
+
+    def _fit(self, seen, coordinates, starts, *, of_difference=STARTS[:2], search=True):
         inputs, dim = self.structure.inputs, seen.points.shape[1]
         usable = np.isfinite(seen.values) & np.isfinite(seen.outputs).all(axis=1)
         x, values, eta = seen.points[usable], seen.values[usable], seen.outputs[usable]
@@ -98,18 +121,26 @@ class Emulator:
         count = max(int(np.sum(depth < deepest(dim))), min(2 * len(inputs) + 4, len(order)))
         rows = order[:count]
         x, eta, depth = x[rows], eta[rows], depth[rows]
-        noise = TOLERANCE * np.sqrt(2.0 * np.maximum(depth - full_depth(dim), 0.0))
-        found = principal(eta, 1.0 / (1.0 + noise**2), self._information(x[0], eta[0]) / temperature)
-        own = _marginal(coordinates, inputs)
+        noise = _noise(depth, dim)
+        information = self._information(x[0], eta[0]) / temperature
+        own, difference = _marginal(coordinates, inputs), None
+        if self.approximation is not None:
+            outputs = self.approximation.at(x)
+            both = np.isfinite(outputs).all(axis=1)
+        if self.approximation is not None and both.any():
+            gap = Observations(x[both], eta[both] - outputs[both], noise[both])
+            *added, difference = self._approximated(gap, information, own, of_difference, search)
+            places, outputs, errors = added
+            more = (highest - log_densities(self.structure, places, outputs)) / temperature
+            kept = np.flatnonzero(more < deepest(dim))
+            kept = kept[np.argsort(more[kept], kind="stable")]
+            kept = kept[np.unique(np.linspace(0, max(len(kept) - 1, 0), min(len(kept), _CHEAP)).astype(int))]
+            x, eta = np.vstack([x, places[kept]]), np.vstack([eta, outputs[kept]])
+            depth = np.append(depth, more[kept])
+            noise = np.append(noise, np.hypot(_noise(more[kept], dim), errors[kept]))
+        found = principal(eta, 1.0 / (1.0 + noise**2), information)
         known = Observations(x[:, inputs], found.values, noise)
-        if search:
-            some = np.unique(np.linspace(0, count - 1, min(count, _SEARCHED)).astype(int))
-            observed = Observations(known.points[some], known.values[some], noise[some])
-            fitted = fit(observed, own, starts)
-            regression = condition(known, own, fitted.hyperparameters)
-            regression = replace(regression, negative_log_likelihood=fitted.negative_log_likelihood)
-        else:
-            regression = condition(known, own, starts[0])
+        regression = _regression(known, own, starts, search)
         near = x[depth < 2.0 * full_depth(dim)]
         near = near if len(near) >= 2 * dim else x[: 2 * dim]
         reach = REACH * float(np.linalg.norm(coordinates.map(near), axis=1).max())
@@ -127,7 +158,20 @@ class Emulator:
             observed=None,
             known=no_splines(dim),
             components=found,
+            difference=difference,
         )
+
+    def _approximated(self, gap: Observations, information, own, starts, search):
+        """Return outputs (m, n) where the cheap simulator was called, with their errors, and what corrects them."""
+        assert self.approximation is not None and gap.noise is not None
+        x, eta, inputs = self.approximation.points, self.approximation.outputs, self.structure.inputs
+        found = principal(gap.values, 1.0 / (1.0 + gap.noise**2), information)
+        difference = _regression(Observations(gap.points[:, inputs], found.values, gap.noise), own, starts, search)
+        known = {row.tobytes() for row in gap.points}
+        others = np.array([row.tobytes() not in known for row in x], bool)
+        inner = x[others][:, inputs]
+        eta = eta[others] + found.offset + difference.values(inner) @ found.basis.T
+        return x[others], eta, difference.standard_deviations(inner), difference
 
     def _information(self, x, eta):
         """Return the Fisher information of the outputs (n,) at the best point x (d,)."""
@@ -177,6 +221,28 @@ class Emulator:
             fall=len(coordinates.center) / reach**2,
             wall=NO_WALL,
         )
+
+
+def _noise(depth, dim):
+    """Return the error that is allowed in the components at points of these depths (n,)."""
+    return TOLERANCE * np.sqrt(2.0 * np.maximum(depth - full_depth(dim), 0.0))
+
+
+def _of_difference(last):
+    """Return the hyperparameters of the difference from a cheap simulator, if the process has one."""
+    difference = getattr(last, "difference", None)
+    return STARTS[:1] if difference is None else (difference.hyperparameters,)
+
+
+def _regression(known, coordinates, starts, search):
+    """Condition on observations, with hyperparameters that are searched for from the starts, or the first of these."""
+    if not search:
+        return condition(known, coordinates, starts[0])
+    n = len(known.values)
+    some = np.unique(np.linspace(0, n - 1, min(n, _SEARCHED)).astype(int))
+    fitted = fit(Observations(known.points[some], known.values[some], known.noise[some]), coordinates, starts)
+    regression = condition(known, coordinates, fitted.hyperparameters)
+    return replace(regression, negative_log_likelihood=fitted.negative_log_likelihood)
 
 
 def _whitened(seen, last) -> Coordinates:
