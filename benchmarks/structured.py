@@ -2,9 +2,9 @@
 
 A cell is (target, learned, budget, seed): a run of the default sampler, from starts drawn from the prior unless the
 target is a "near" one, of a model with a simulator and a likelihood. Learned are its outputs, their difference from
-those of a cheap simulator (``approximation=``, a few Euler steps), or, with ``save_outputs=False``, the log-density. Errors are those of kmc.expectations: the worst error of a mean in posterior
-standard deviations, and of a standard deviation relative to its own. References are those of references.py, and a
-quadrature for the epidemic.
+those of a cheap simulator (``approximation=``, a few Euler steps), or, with ``save_outputs=False``, the log-density.
+Errors are those of kmc.expectations: the worst error of a mean in posterior standard deviations, and of a standard
+deviation relative to its own. References are those of references.py, and a quadrature for the epidemic.
 """
 
 from __future__ import annotations
@@ -243,7 +243,8 @@ def report(rows: list[dict[str, Any]]) -> str:
     labels = ", ".join(dict.fromkeys(row["label"] for row in rows))
     about = (
         "The same model with a simulator, from starts drawn from the prior, or near; the surrogate learns the "
-        "simulator's outputs, their difference from those of a cheap simulator, or the log-density. Medians over seeds of the worst error of a mean, in posterior "
+        "simulator's outputs, their difference from those of a cheap simulator, or the log-density. Medians over seeds "
+        "of the worst error of a mean, in posterior "
         "standard deviations, and of a standard deviation; runs with a mean that is off by "
         f"{OFF} or more, and those of them "
         "that say nothing but that they are short; effective draws per 1,000 evaluations. "
