@@ -9,6 +9,7 @@ def points():
     return np.random.default_rng(9).standard_normal((500, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 51, 499])
 def test_landmarks_are_distinct_and_as_many_as_asked(points, count):
     chosen = spread(points, count, np.random.default_rng(1))

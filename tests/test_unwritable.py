@@ -45,6 +45,7 @@ def started(closed, *arguments, **others):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the names of the folders")
 def test_two_processes_share_a_private_folder_where_nothing_else_is_writable(closed, tmp_path):
     both = [started(closed, "-c", ONE) for _ in range(2)]
@@ -81,12 +82,14 @@ tempfile.gettempdir = none
     assert not list((tmp_path / "tmp").iterdir())
 
 
+@pytest.mark.slow
 def test_arviz_is_imported_without_its_cache_folder(closed):
     code = "from kmc.unwritable import import_arviz; print(import_arviz().summary.__name__)"
     out, err = started(closed, "-c", code).communicate(timeout=120)
     assert out == "summary\n", err
 
 
+@pytest.mark.slow
 def test_arviz_is_imported_without_a_temporary_folder(tmp_path):
     code = """
 import tempfile

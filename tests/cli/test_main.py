@@ -12,6 +12,7 @@ from kmc.cli import in_options
 from kmc.model import lotka_volterra as lv
 
 
+@pytest.mark.slow
 def test_demo_runs_from_end_to_end(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     xarray = pytest.importorskip("xarray")

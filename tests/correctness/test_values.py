@@ -54,6 +54,7 @@ def test_samplers(sampler):
     check_values(sampled(sampler=sampler), log_density, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("independent_runs", [1, 2])
 def test_executors(independent_runs):
     with ThreadPoolExecutor(3) as pool:
@@ -87,6 +88,7 @@ def check_jumps(idata):
     check_values(idata, two_modes, 2)
 
 
+@pytest.mark.slow
 def test_modes_and_a_history_with_wrong_values():
     """Both modes are known from the history alone, with some values that are wrong."""
     x = np.vstack([3.0 + RNG.standard_normal((40, 2)), -3.0 + 0.5 * RNG.standard_normal((40, 2))])

@@ -50,6 +50,7 @@ def test_a_right_model_has_uniform_ranks(found):
     assert found["runs"]["warned"].sel(code="few-effective-draws").shape == (1, 60)
 
 
+@pytest.mark.slow
 def test_a_wrong_likelihood_is_seen():
     """Its scale is twice the simulator's; or the simulator is shifted by one standard deviation."""
     with pytest.warns(kmc.KmcWarning, match=r"The ranks of .*log_likelihood \(p = .* are not uniform"):
@@ -66,6 +67,7 @@ class Map:
         return [function(item) for item in items]
 
 
+@pytest.mark.slow
 def test_ranks_are_those_of_the_seed_for_any_executor_and_number_of_runs(found):
     first = found["prior_sbc"]["mu"].values[:, :3]
     with ThreadPoolExecutor(3) as threads:
@@ -203,6 +205,7 @@ def test_models_of_vectors():
     assert np.all(np.abs(kmc.simulation_based_calibration(cube, lambda x, rng: x, 3, **QUICK)["prior"]["x"]) < 1)
 
 
+@pytest.mark.slow
 def test_ties_have_a_random_rank():
     model = kmc.Model(
         log_likelihood=lambda p, y: np.zeros(len(p["mu"])), parameters={"mu": kmc.Normal(0, 1)}, vectorized=True
@@ -254,6 +257,7 @@ def test_uniform_numbers_are_within_the_band_as_often_as_it_says():
     assert abs(np.mean(p < 0.1) - 0.1) < 4 * np.sqrt(0.1 * 0.9 / sets)
 
 
+@pytest.mark.slow
 def test_more_numbers_than_points():
     """The distribution of the largest deviations does not depend on the number much, nor does memory."""
     rng = np.random.default_rng(1)

@@ -38,6 +38,7 @@ def test_chains_of_one_target_have_one_langevin_gap_and_gaps_of_their_own():
         assert abs(target - 1.0) < 3 * target.std_error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chains", "phi"), slow_except([(4, 0.5), (16, 0.9), (1, 0.9)], {(16, 0.9)}))
 def test_standard_errors_know_of_autocorrelation(chains, phi):
     """Errors over their stated sizes, of 12 runs: of independent draws the errors would be four times smaller."""

@@ -138,6 +138,7 @@ def test_the_dataset():
     assert list(slow_modes(data, 1, var_names=["theta"], n_basis=60)["parameter"].values) == ["theta[0]", "theta[1]"]
 
 
+@pytest.mark.slow
 def test_more_modes_than_the_draws_determine():
     options = {"draws": None, "max_evaluations": 700, "seed": 1, "progress": False}
     idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, **options)

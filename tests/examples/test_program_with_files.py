@@ -39,6 +39,7 @@ def test_a_call_leaves_its_output_and_no_folder(simulation, tmp_path, monkeypatc
     assert list(work.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_run_rejects_failures_and_knows_the_file_of_each_draw(tmp_path):
     model = kmc.Model(

@@ -91,6 +91,7 @@ def two_labels(x):
     return float(np.logaddexp(-0.5 * there, -0.5 * back))
 
 
+@pytest.mark.slow
 def test_a_run_that_starts_in_one_mode_finds_that_of_other_labels():
     start = ONE + np.random.default_rng(1).standard_normal((4, 2))
     idata = kmc.sample(two_labels, dim=2, initial=start, draws=None, max_evaluations=500, seed=2, progress=False)

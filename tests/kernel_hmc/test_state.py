@@ -45,6 +45,7 @@ def test_every_draw_has_the_value_of_the_function():
     np.testing.assert_array_equal(lp, [[target(row) for row in chain] for chain in x])
 
 
+@pytest.mark.slow
 def test_weights_of_two_modes_are_those_of_the_target():
     target = Bimodal(3, separation=9.0, weight=0.3)
     start = target.sample(np.random.default_rng(3), 12)
@@ -64,6 +65,7 @@ def test_the_seed_determines_the_draws_for_any_number_of_workers(executor):
     np.testing.assert_array_equal(one["posterior"]["x"], other["posterior"]["x"])
 
 
+@pytest.mark.slow
 def test_read_outs_take_the_frozen_surrogate():
     target = Gaussian(3, 0.5, 1.0)
     start = 2 * np.random.default_rng(6).standard_normal((8, 3))
@@ -75,6 +77,7 @@ def test_read_outs_take_the_frozen_surrogate():
     assert kmc.expectations(idata, max_surrogate_draws=4_000, quantiles=(), seed=1).attrs["corrected"]
 
 
+@pytest.mark.slow
 def test_a_half_space_without_density_is_no_place_of_draws():
     def half(x):
         return -0.5 * float(x @ x) if x[0] > -0.5 else -np.inf
@@ -102,6 +105,7 @@ def test_ask_and_tell_gives_the_draws_of_a_run():
     np.testing.assert_array_equal(state.positions[:, : draws.shape[1]], draws)
 
 
+@pytest.mark.slow
 def test_noise_of_the_values_is_found_and_no_reason_to_learn_on():
     rng = np.random.default_rng(21)
     noisy = kmc.Model(lambda x: -0.5 * float(x @ x) + rng.standard_normal() - 0.5, dim=3, noisy=True)
@@ -150,6 +154,7 @@ def test_sweeps_after_the_freeze_are_warm_up(burn_in):
     assert not any(step.warmup for step in steps)
 
 
+@pytest.mark.slow
 def test_nothing_is_learned_after_the_freeze():
     state = started()
     assert state.density is None
@@ -164,6 +169,7 @@ def test_nothing_is_learned_after_the_freeze():
     np.testing.assert_array_equal(state.density.log_density(z), mixture.surrogate.log_density(z))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "setup", "most"), [({"learning_share": 0.05}, {}, 30), ({}, {"warmup": 20}, 40)])
 def test_learning_ends_with_its_share_or_what_was_asked_for(options, setup, most):
     """Later points test the surrogate and are starts of chains, ten and one for each dimension, or are elsewhere."""
@@ -199,6 +205,7 @@ def test_what_it_reports():
     assert report["noise_sd"] is None and "surrogate_wall" not in report
 
 
+@pytest.mark.slow
 def test_a_history_is_learned_from_and_no_state():
     x = np.random.default_rng(5).standard_normal((30, 2))
     state = started(KernelHMC(learning_share=0.1), history=(x, density(x) + 3.0, None))
@@ -223,6 +230,7 @@ class Counted:
         return -self.factor * x if x[0] > 0 else None
 
 
+@pytest.mark.slow
 def test_gradients_are_asked_for_at_evaluated_points_of_learning():
     gradient = Counted()
     state = started(KernelHMC(gradients=gradient))
@@ -259,6 +267,7 @@ def bent_slope(x):
     return -residual + np.roll(0.6 * np.roll(x, 1) * residual, -1)
 
 
+@pytest.mark.slow
 def test_with_gradients_fewer_evaluations_are_enough():
     """The same draws are as good after fewer evaluations for learning."""
     np.testing.assert_allclose(bent_slope(np.arange(5.0)), differences.gradient(bent, np.arange(5.0)), rtol=1e-8)
@@ -271,6 +280,7 @@ def test_with_gradients_fewer_evaluations_are_enough():
     assert spent[1] < 0.7 * spent[0]
 
 
+@pytest.mark.slow
 def test_a_function_without_any_gradient_changes_no_draw():
     """All start points are without one, so that nothing is checked."""
     start = np.random.default_rng(8).standard_normal((4, 2))
@@ -284,6 +294,7 @@ def test_a_function_without_any_gradient_changes_no_draw():
     assert other.attrs["n_gradients"] == 0 < other.attrs["n_gradients_missing"]
 
 
+@pytest.mark.slow
 def test_a_run_with_gradients_is_resumed(tmp_path):
     """With a function that cannot be pickled."""
     sampler = KernelHMC(gradients=lambda x: -x if x[1] > 0 else None)

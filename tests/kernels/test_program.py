@@ -101,6 +101,7 @@ def many_times(program, s, stack, times):
         run_program(program, s, 2, stack)
 
 
+@pytest.mark.slow
 @radial
 def test_nothing_is_allocated_and_nothing_recompiled(kernel):
     """A thousand runs need as many allocations as one: what the call itself makes of its arguments."""

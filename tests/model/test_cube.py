@@ -31,6 +31,7 @@ def model():
     return kmc.Model(log_likelihood=log_likelihood, prior_transform=transform, dim=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", slow_except(["surrogate", "ladder"], ["surrogate"]))
 def test_draws_and_evidence(model, by):
     options = {"draws": None, "max_evaluations": 1500}

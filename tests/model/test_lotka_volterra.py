@@ -97,6 +97,7 @@ def test_the_density_has_no_holes():
     assert all(math.isfinite(lv.log_density(x)) for x in points)
 
 
+@pytest.mark.slow
 def test_starts_are_finite_over_dispersed_and_reproducible():
     starts = lv.initial(np.random.default_rng(5), 400)
     assert starts.shape == (400, 8)

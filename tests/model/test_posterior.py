@@ -22,6 +22,7 @@ def log_prior(x):
     return stats.norm.logpdf(x[0], 0.0, 2.0)
 
 
+@pytest.mark.slow
 def test_the_parts_are_kept_and_arviz_takes_the_likelihood():
     import arviz
 

@@ -226,6 +226,7 @@ def test_draws_stay_inside_the_support():
         assert np.isfinite(model.initial_points(rng, 100)).all()
 
 
+@pytest.mark.slow
 def test_the_posterior_is_right():
     """A normal mean with a normal prior, and a variance with an inverse gamma one: conjugate, known exactly."""
     data = np.random.default_rng(5).normal(2.0, 1.5, 30)

@@ -43,6 +43,7 @@ def parameters(lmfit):
     return made
 
 
+@pytest.mark.slow
 def test_an_unknown_scale_gives_the_t_distribution_of_least_squares():
     fit = optimize.least_squares(line, [0.0, 0.0])
     idata = kmc.sample(kmc.from_residual(line, 2), initial=fit, max_evaluations=1500, **QUIET)
@@ -94,6 +95,7 @@ def test_parameters_of_lmfit(parameters):
     assert set(model.fix(c=0.5).dims) == {"a", "k"}
 
 
+@pytest.mark.slow
 def test_a_fit_by_lmfit_is_continued(lmfit, parameters):
     recorded = kmc.record(decay)
     fit = lmfit.minimize(recorded, parameters)

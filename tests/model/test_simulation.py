@@ -78,6 +78,7 @@ def result():
     return sampled(model())
 
 
+@pytest.mark.slow
 def test_the_draws_are_those_of_the_same_log_likelihood(result):
     written_out = sampled(kmc.Model(log_likelihood=log_likelihood, parameters=PRIORS))
     for name in PRIORS:
@@ -108,6 +109,7 @@ def test_results_have_data_outputs_and_simulated_data(result):
     assert len(np.unique(result["posterior_predictive"]["y"])) == z.size
 
 
+@pytest.mark.slow
 def test_arviz_takes_the_result(result):
     assert np.isfinite(elpd(result))
     if hasattr(az, "plot_ppc"):
@@ -301,6 +303,7 @@ def test_other_data_take_the_place_of_the_old_ones():
         model(likelihood=Custom(lambda y, _: -(y**2), [])).with_data({"y": DATA})
 
 
+@pytest.mark.slow
 def test_calibration_draws_the_data_by_the_likelihood():
     def simulate(p, rng):
         return {"y": Normal(DATA, "sigma").draw(decay(p), p, rng)}
@@ -341,6 +344,7 @@ def test_a_result_is_extended():
     assert z.shape[1] == 50 and len(np.unique(z)) == z.size
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_result():
     short = {"draws": 10, "warmup": 10}
     assert same(quick(model(), **short), quick(model(), executor=kmc.ProcessExecutor(2), **short))

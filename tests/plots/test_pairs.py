@@ -47,6 +47,7 @@ def test_columns_have_the_labels_of_their_coordinates_and_can_be_chosen(idata):
     assert plots.plot_pairs(twice, figure=Figure()).shape == (4, 4)
 
 
+@pytest.mark.slow
 def test_ten_rows_unless_more_are_asked_for(idata):
     with pytest.warns(KmcWarning, match=r"The first 3 of 4 columns are drawn: .*var_names=\['a', ...\].*max_rows"):
         assert plots.plot_pairs(idata, max_rows=3, figure=Figure()).shape == (3, 3)

@@ -83,6 +83,7 @@ def test_a_run_without_a_transport_says_so(idata):
         kmc.plot_transport(idata, figure=Figure())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_the_funnel_that_was_found():
     """x[1] and x[2] have the scale exp(x[0] / 2): divided by it, they no longer fan out."""

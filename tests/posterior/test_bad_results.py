@@ -50,6 +50,7 @@ def interrupted_in_main_phase():
     return run(draws=2000, max_evaluations=1500, callback=lambda progress: progress.draw >= 50)
 
 
+@pytest.mark.slow
 def test_an_interrupted_main_phase_is_read_out():
     result = interrupted_in_main_phase()
     assert result["posterior"].sizes["draw"] < 100
@@ -64,6 +65,7 @@ def test_the_evidence_of_an_interrupted_main_phase():
     assert abs(float(evidence["log_evidence"][0]) - np.log(2 * np.pi)) < 5 * float(evidence["se"][0]) < 0.5
 
 
+@pytest.mark.slow
 def test_fewer_than_a_hundred_draws():
     few = run(draws=30, max_evaluations=600).isel(draw=slice(0, 9))
     with pytest.warns(kmc.KmcWarning, match="there are 36 draws, and fewer than 40 are too few"):

@@ -92,6 +92,7 @@ def run_of_the_wedge(seed):
     return kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=seed, progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", slow_except([1001, 1003], [1003]))
 def test_the_evidence_behind_an_edge_that_is_not_declared(seed, monkeypatch):
     """Without a region it is too large by 0.4 to 0.6 nats; near an edge errors may be larger than stated, it says."""
@@ -106,6 +107,7 @@ def test_the_evidence_behind_an_edge_that_is_not_declared(seed, monkeypatch):
     assert np.all(np.abs(expected["mean"] - [0.5, 1.5]) < 4 * expected["mcse"])
 
 
+@pytest.mark.slow
 def test_evidence_that_is_not_known_is_nan(monkeypatch):
     monkeypatch.setattr("kmc.posterior.evidence._UNKNOWN", 0.0)
     monkeypatch.setattr(annealing, "_POOL", 2**14)
@@ -125,6 +127,7 @@ def test_a_run_of_the_same_seed_has_other_streams(idata, monkeypatch):
 EMPTY = Part(0.0, 1.0, 0.0, "", np.zeros((3, 2)))
 
 
+@pytest.mark.slow
 def test_the_mass_of_a_bent_surrogate():
     """By quadrature."""
     line, rng = np.linspace(-9, 9, 401), np.random.default_rng(1)
@@ -154,6 +157,7 @@ def test_a_small_difference_of_both_directions_is_part_of_the_error():
     assert other.log_mass == 1.0 and other.se < 0.03
 
 
+@pytest.mark.slow
 def test_the_tails_at_the_first_temperature(idata):
     """Particles that only moved there from the bulk missed them, and each estimate was too large."""
     (replicate,) = read(idata, None, "result").replicates
@@ -226,6 +230,7 @@ def test_constants_jacobians_and_bayes_factors():
     assert "log_bayes_factor" not in unnormalized and unnormalized.attrs["prior_normalized"] == 0
 
 
+@pytest.mark.slow
 def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata, monkeypatch):
     monkeypatch.setattr(annealing, "_POOL", 2**15)
     wrong = tampered(idata)
@@ -234,6 +239,7 @@ def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata, monkeypat
     assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 6))
 def test_the_surrogate_has_no_mode_that_was_never_evaluated(seed):
     """The logarithm of an exponential number has a steep flank, behind which a regression may rise again."""
@@ -258,6 +264,7 @@ def test_an_estimate_with_an_error_of_nats_is_no_number():
         assert np.isnan(value) or abs(value - exact) < 4 * error < 2.0
 
 
+@pytest.mark.slow
 def test_a_parameter_without_a_prior_has_no_evidence(monkeypatch):
     monkeypatch.setattr(annealing, "_POOL", 2**15)
     flat = kmc.Model(
@@ -271,6 +278,7 @@ def test_a_parameter_without_a_prior_has_no_evidence(monkeypatch):
     assert abs(float(integral["log_evidence"][0]) - 0.5 * np.log(np.pi)) < 4 * float(integral["se"][0]) < 0.1
 
 
+@pytest.mark.slow
 def test_independent_runs_that_differ_have_no_evidence(monkeypatch):
     """One has another constant, as of another version of the model."""
     monkeypatch.setattr(annealing, "_POOL", 2**15)
@@ -283,6 +291,7 @@ def test_independent_runs_that_differ_have_no_evidence(monkeypatch):
         assert np.isnan(kmc.evidence(joined)["log_evidence"][0])
 
 
+@pytest.mark.slow
 def test_further_evaluations_at_draws_from_the_surrogate(idata):
     calls = []
 

@@ -42,6 +42,7 @@ def test_quantiles_invert_the_distribution_function(found):
     assert np.all(errors < 0.06)
 
 
+@pytest.mark.slow
 def test_the_seed_takes_effect(idata, found):
     assert not kmc.expectations(idata, seed=1, progress=False, **FEW)["mean"].equals(found["mean"])
 
@@ -86,6 +87,7 @@ def test_a_quantile_that_the_corrected_function_does_not_have_is_that_of_the_dra
     assert error[0] == pytest.approx(0.25 * np.sqrt(0.3 * 0.7 / 1000), rel=0.7) and error[0] > 1e-4
 
 
+@pytest.mark.slow
 def test_a_number_that_is_the_same_at_all_draws_has_no_error(idata):
     """Of a rare event that proposals had, and no draw."""
     x, y = idata["posterior"]["x"].values, idata["proposals"]["x"].values
@@ -101,6 +103,7 @@ def test_a_number_that_is_the_same_at_all_draws_has_no_error(idata):
     assert np.all(np.isnan(found["mcse_quantiles"].values[:, 1]))
 
 
+@pytest.mark.slow
 def test_a_store_gives_the_same(found, path):
     assert kmc.expectations(str(path), **FEW).equals(found)
 
@@ -121,6 +124,7 @@ def test_a_netcdf_file_and_a_zarr_tree_are_read_as_the_same(idata, tmp_path):
         np.testing.assert_array_equal(found.density.log_density(x), whole.density.log_density(x))
 
 
+@pytest.mark.slow
 def test_a_vector_of_functions_within_a_time(idata, found):
     many = kmc.expectations(
         idata, lambda x: np.column_stack([x[:, 0] * x[:, 1], x[:, 0]]), vectorized=True, quantiles=(), max_time=1e-3
@@ -132,6 +136,7 @@ def test_a_vector_of_functions_within_a_time(idata, found):
     assert many.attrs["n_surrogate_draws"] < 400_000  # as many as without a limit
 
 
+@pytest.mark.slow
 def test_parameters_with_names(named):
     found = kmc.expectations(named, **FEW)
     assert list(found["quantity"].values) == ["a[N]", "a[S]", "b"]
@@ -175,6 +180,7 @@ class Tampered(dict):
         return list(self)
 
 
+@pytest.mark.slow
 def test_a_surrogate_that_the_proposals_were_not_drawn_from_is_noticed(idata):
     wrong = tampered(idata)
     with pytest.warns(kmc.KmcWarning, match=r"The surrogate is not used: (its means and those|it is too low)"):
@@ -186,6 +192,7 @@ def test_a_surrogate_that_the_proposals_were_not_drawn_from_is_noticed(idata):
     np.testing.assert_allclose(found["quantiles"].values[:, 0], plain, atol=0.1)
 
 
+@pytest.mark.slow
 def test_few_draws_give_plain_averages():
     idata = kmc.sample(log_density, dim=2, draws=30, max_evaluations=600, seed=1, progress=False)
     idata = idata.isel(draw=slice(0, 9))
@@ -195,6 +202,7 @@ def test_few_draws_give_plain_averages():
     assert found.attrs["n_surrogate_draws"] == 0
 
 
+@pytest.mark.slow
 def test_errors_of_less_than_a_hundred_draws_are_rough():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kmc.KmcWarning)

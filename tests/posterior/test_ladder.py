@@ -54,6 +54,7 @@ def two_modes(p):
 LOG_Z = -0.5 * 36 / 101 - 0.5 * math.log(2 * math.pi * 101)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "temperatures", slow_except({"to the prior": ((1, 3, 10, 40, math.inf),), "tuned": 5}, {"tuned"})
 )

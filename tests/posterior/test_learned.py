@@ -55,6 +55,7 @@ def test_a_run_without_draws_answers_for_a_normal(run):
     assert "predictions by a surrogate" in draws.posterior.attrs["description"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evaluations", slow_except([30, 150], [30]))
 def test_errors_contain_what_the_surrogate_does_not_know(evaluations):
     """After 30 evaluations a banana is hardly known, after 150 mostly: in two of three runs errors can be believed."""
@@ -65,6 +66,7 @@ def test_errors_contain_what_the_surrogate_does_not_know(evaluations):
         assert np.median([off(one, column, true) for one in found]) < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", slow_except([1, 2, 5], [1]))
 def test_mass_behind_an_edge_does_not_count(seed):
     """The support of an exponential density is not declared: the evidence is 0, or there is none, and a reason."""
@@ -79,6 +81,7 @@ def test_mass_behind_an_edge_does_not_count(seed):
         assert abs(value) < 4.0 * error and error < 1.0
 
 
+@pytest.mark.slow
 def test_a_function_of_named_parameters_needs_the_model():
     model = kmc.Model(lambda p: -p["a"] - p["a"] * p["b"] ** 2 / 2, parameters={"a": kmc.Positive(), "b": kmc.Real()})
     run = short(model, None, 60)
@@ -89,6 +92,7 @@ def test_a_function_of_named_parameters_needs_the_model():
     assert set(kmc.resample(run, 10, model=model).posterior.data_vars) == {"a", "b"}
 
 
+@pytest.mark.slow
 def test_a_store_answers_too_and_its_evaluations_are_a_history(tmp_path):
     path = tmp_path / "run.zarr"
     run = short(store=path)
@@ -99,6 +103,7 @@ def test_a_store_answers_too_and_its_evaluations_are_a_history(tmp_path):
     assert again.attrs["n_history"] == run["evaluations"].sizes["evaluation"]
 
 
+@pytest.mark.slow
 def test_a_run_with_enough_draws_has_no_such_group():
     run = kmc.sample(normal, dim=3, draws=50, seed=1, progress=False)
     assert "evaluations" not in (run.groups() if callable(run.groups) else [name.strip("/") for name in run.groups])
@@ -147,6 +152,7 @@ def test_a_run_without_draws_promises_only_what_it_can_answer():
     assert not any("answers" in str(each.message) for each in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rough", [False, True])
 def test_few_draws_answer_where_the_evaluations_allow_too_much(rough, monkeypatch):
     """A regression that says hardly anything is not preferred to 40 draws that are right."""

@@ -41,6 +41,7 @@ def test_the_distance_is_stated(many):
     assert "not exact" in attrs["description"]
 
 
+@pytest.mark.slow
 def test_a_surrogate_that_contradicts_the_draws_has_no_bound(idata):
     wrong = tampered(idata)
     with pytest.warns(kmc.KmcWarning, match="The surrogate contradicts the draws"):
@@ -48,6 +49,7 @@ def test_a_surrogate_that_contradicts_the_draws_has_no_bound(idata):
     assert found["posterior"].attrs["total_variation_bound"] == 1.0
 
 
+@pytest.mark.slow
 def test_parameters_with_names(named):
     found = kmc.resample(named, draws=400)
     assert list(found["posterior"]["a"].coords["site"].values) == ["N", "S"]
@@ -75,6 +77,7 @@ def test_bad_arguments(idata):
         kmc.resample(3)
 
 
+@pytest.mark.slow
 def test_several_modes_of_a_density_with_a_large_constant():
     """The masses of the modes would be zero without their largest one."""
     eye, rng = np.eye(2), np.random.default_rng(1)

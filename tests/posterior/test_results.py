@@ -90,6 +90,7 @@ def test_parts_of_a_run(runs, readout):
         readout(runs[0].isel(draw=slice(None, None, 2)))
 
 
+@pytest.mark.slow
 def test_the_first_draws_may_be_left_out(runs):
     found = kmc.expectations(runs[0].isel(draw=slice(20, None)), **FEW)
     assert found.attrs["n_draws"] == 4 * (runs[0]["posterior"].sizes["draw"] - 20)
@@ -104,6 +105,7 @@ def test_joined_ladders_are_refused():
         kmc.evidence(joined([one, one]))
 
 
+@pytest.mark.slow
 def test_only_the_parameters_need_a_model(named, monkeypatch):
     """As for a run of a PyMC or Stan model, whose results cannot say how parameters are constrained."""
 

@@ -162,6 +162,7 @@ def test_the_surrogate_against_the_truth(tmp_path):
     assert "nine of ten are within 0.16 nats" in alts[-1] or "within 0.17 nats" in alts[-1]  # 1.645 x .1: no constant
 
 
+@pytest.mark.slow
 def test_slow_modes_and_the_error_along_them(tmp_path):
     """A product of two parameters that never changes its sign within a chain."""
     rng = np.random.default_rng(2)

@@ -32,6 +32,7 @@ def in_step():
     return kmc.sample(log_density, **PLAIN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_except(list(CASES), {"draws", "independent"}))
 def test_the_same_draws_in_any_order(name):
     order = Disorder(1)
@@ -47,6 +48,7 @@ def test_no_chain_waits_for_another(in_step):
     assert 20 < order.lead <= LEAD
 
 
+@pytest.mark.slow
 def test_threads_go_on_while_one_evaluation_takes_long():
     """One evaluation ends when another chain has made eight more after it."""
     lock, calls, passed = threading.Lock(), [0], threading.Event()
@@ -95,6 +97,7 @@ def test_a_stop_gives_whole_sweeps(in_step):
     assert together <= PLAIN["max_evaluations"]
 
 
+@pytest.mark.slow
 def test_an_iterator_shows_whole_sweeps(in_step):
     asked = {key: value for key, value in PLAIN.items() if key != "progress"}
     run = kmc.iterate(log_density, executor=Disorder(straggler=1), **asked)
@@ -103,6 +106,7 @@ def test_an_iterator_shows_whole_sweeps(in_step):
     assert_same(run.result(), in_step)
 
 
+@pytest.mark.slow
 def test_an_error_comes_with_the_draws_before_it():
     """Also if the chain that fails is far ahead, and its error known long before."""
     calls = [0]
@@ -126,6 +130,7 @@ def test_an_error_comes_with_the_draws_before_it():
         np.testing.assert_array_equal(error.idata.posterior["x"], errors[0].idata.posterior["x"])
 
 
+@pytest.mark.slow
 def test_blobs_and_rejected_values():
     def function(x):
         return (np.nan if x[0] > 1.5 else log_density(x)), {"twice": 2 * x}

@@ -28,6 +28,7 @@ def sampled(function, **options):
     return kmc.sample(function, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize(
     ("sampler", "independent_runs"),

@@ -35,6 +35,7 @@ def test_without_a_budget_draws_and_warmup_are():
     assert planned(max_evaluations=None, draws=None, max_time=9.0) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"draws": 60}, {"draws": 20, "warmup": 30}, {"draws": 30, "sampler": "random-walk"}]
 )
@@ -90,6 +91,7 @@ def log_density(monkeypatch):
 OPTIONS = {"dim": 2, "seed": 1, "progress": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["kernel-hmc", "adaptive-metropolis", "random-walk"])
 def test_a_run_stops_when_its_time_is_over_and_keeps_its_draws(log_density, sampler):
     with warnings.catch_warnings(record=True) as caught:
@@ -130,6 +132,7 @@ def test_too_little_time_for_any_draw(log_density):
     assert "raise max_time" in idata.attrs["warnings"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["kernel-hmc", "random-walk"])
 def test_a_store_is_resumed_and_extended_with_time_anew(log_density, tmp_path, sampler):
     path = tmp_path / "run.zarr"
@@ -146,6 +149,7 @@ def test_a_store_is_resumed_and_extended_with_time_anew(log_density, tmp_path, s
     assert longer.attrs["stopped_by"] == "max_time" and 150 < longer["posterior"].sizes["draw"] < 200
 
 
+@pytest.mark.slow
 def test_a_run_whose_warm_up_the_clock_cut_is_replayed_from_its_history(log_density, tmp_path, monkeypatch):
     from kmc.run.store.recorder import Recorder
 

@@ -53,6 +53,7 @@ def test_the_best_of_all_evaluations_is_recorded(independent_runs):
     assert found.total_log_likelihood == pytest.approx(value - found.log_prior, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["kernel-hmc", "random-walk", "adaptive-metropolis"])
 @pytest.mark.parametrize("vectorized", [False, True])
 def test_each_draw_has_the_parts_of_its_log_density(sampler, vectorized):
@@ -230,6 +231,7 @@ class Crashing:
         return -0.5 * float(x @ x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", [None, "stream"])
 @pytest.mark.parametrize("on_error", ["reject", "retry"])
 def test_a_run_goes_on_where_calls_fail(on_error, executor):
@@ -250,6 +252,7 @@ def test_a_run_without_any_value_says_why():
         kmc.sample(lambda x: np.nan, dim=2, **SETTINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_failed_calls_are_told_from_nan_after_a_resume(tmp_path):
     def half(x):

@@ -36,6 +36,7 @@ def test_the_draws_are_those_of_a_store(tmp_path, name):
     np.testing.assert_array_equal(expected.posterior["x"][:, :n], result.posterior["x"])
 
 
+@pytest.mark.slow
 def test_a_budget_and_chains_on_their_own(tmp_path):
     """Values of chains that were ahead are not evaluated again."""
     asked = settings("kernel-hmc", draws=None, chains=3)
@@ -52,6 +53,7 @@ def named(p):
     return value, {"twice": 2 * p["a"], "log_likelihood": {"y": np.full(3, value / 3)}}
 
 
+@pytest.mark.slow
 def test_named_parameters_blobs_independent_runs_and_files(tmp_path):
     model = kmc.Model(named, parameters={"a": kmc.Positive(), "b": kmc.Normal(0, 1, shape=2), "c": 2.0})
     asked = settings("kernel-hmc", dim=None, max_evaluations=None, warmup=20, chains=2, independent_runs=2)

@@ -136,6 +136,7 @@ def test_a_simulator_needs_few_simulations():
     assert stats.kstest(2.0 * depths, stats.chi2(4).cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_climbs_do_not_end_on_a_ridge():
     """With derivatives that steps have corrected alone, about half of these end nats below the maximum."""
     found = [kmc.find_start(lotka_volterra.model(), n_points=1, seed=seed) for seed in range(1, 7)]

@@ -75,6 +75,7 @@ def test_parameters_with_names_are_constrained_without_the_model(tmp_path):
             np.testing.assert_array_equal(found[name], result["posterior"][name].values.ravel())
 
 
+@pytest.mark.slow
 def test_a_store_gives_the_same_groups(tmp_path):
     path = tmp_path / "run.zarr"
     idata = kmc.sample(log_density, dim=2, store=path, independent_runs=2, **SETTINGS)
@@ -91,6 +92,7 @@ def test_a_store_gives_the_same_groups(tmp_path):
     assert decoded(longer["surrogate"])[0].densities[0].components
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{"save_surrogate": False}, {"sampler": "adaptive-metropolis"}],

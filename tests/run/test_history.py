@@ -32,6 +32,7 @@ def sampled(target=banana, **options):
     )
 
 
+@pytest.mark.slow
 def test_a_history_spares_evaluations_and_the_draws_are_right():
     target = Counted(banana)
     idata = sampled(target, history=(ELSEWHERE, values(ELSEWHERE)))
@@ -75,6 +76,7 @@ def test_values_of_another_density_make_no_draw_wrong():
     np.testing.assert_allclose(x.var(axis=(0, 1)), 1.0, atol=4 * np.sqrt(2 / ess))
 
 
+@pytest.mark.slow
 def test_a_history_that_its_own_points_refute_is_not_used():
     options = {"draws": 5, "warmup": 30, "max_evaluations": None}
     with pytest.warns(KmcWarning, match="The history was not used: at its highest points log_density differs"):
@@ -134,6 +136,7 @@ def test_stores_and_results_are_histories(tmp_path):
             as_given(history, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", slow_except([30, 160], {160}))
 def test_a_store_resumes_with_its_history(tmp_path, k, monkeypatch):
     monkeypatch.setattr("kmc.run.store.recorder.SNAPSHOT_SECONDS", 0.0)

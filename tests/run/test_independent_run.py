@@ -91,6 +91,7 @@ def test_start_points_of_positive_density_are_dealt_first():
         dealt(points, values, 4)
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("budget", slow_except([403, 404, 631], {404}))
 def test_the_budget_is_used_up_and_never_exceeded(sampler, budget):
@@ -102,6 +103,7 @@ def test_the_budget_is_used_up_and_never_exceeded(sampler, budget):
     assert int(np.asarray(idata["sample_stats"]["n_evaluations"]).sum()) == main
 
 
+@pytest.mark.slow
 @EACH
 def test_the_result_holds_all_chains_and_says_so(sampler):
     idata = run(sampler=sampler, save_warmup=True)
@@ -146,6 +148,7 @@ def test_a_seed_reproduces(sampler):
     assert not np.any(np.isin(one[:2], one[2:]))
 
 
+@pytest.mark.slow
 def test_independent_runs_know_nothing_of_each_other():
     """The draws of one independent run do not depend on the values of the other, a hundred units away."""
     initial = np.array([[-49.0, 0.0], [49.0, 0.0], [-51.0, 1.0], [51.0, 1.0]])
@@ -174,6 +177,7 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
         np.testing.assert_array_equal(positions(idata), positions(reference)[:, :made])
 
 
+@pytest.mark.slow
 def test_a_callback_sees_both_and_can_stop():
     records = []
     run(sampler=SMALL, callback=records.append)
@@ -186,6 +190,7 @@ def test_a_callback_sees_both_and_can_stop():
     assert positions(idata).shape == (4, 10, 2)
 
 
+@pytest.mark.slow
 def test_independent_runs_in_different_modes_are_distinguished():
     """Two modes twenty standard deviations apart: no chain crosses, whatever its R-hat."""
     initial = np.array([[-10.0, 0.0], [10.0, 0.0], [-9.0, 1.0], [9.0, 1.0]])

@@ -84,6 +84,7 @@ def test_a_linear_log_density():
         run(lambda x: 1e3 * (x[0] - x[1]), dim=2, max_evaluations=3000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", slow_except([1e3, 1e9], {1e9}))
 @pytest.mark.parametrize("sampler", [SMALL, "adaptive-metropolis"])
 def test_a_far_start_or_a_far_mode_is_no_wrong_sign(sampler, far):

@@ -234,6 +234,7 @@ def test_global_random_numbers_are_left_alone():
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
+@pytest.mark.slow
 @FEW
 def test_the_start_points_are_not_changed(sampler):
     initial = np.random.default_rng(3).standard_normal((6, 2))
@@ -285,6 +286,7 @@ def test_the_layout_of_the_results(sampler):
         assert attrs["surrogate_loo_sd"] > 0 and attrs["surrogate_metric_spread"] >= 1
 
 
+@pytest.mark.slow
 @FEW
 def test_warm_up_is_saved_when_asked(sampler):
     idata = run(sampler=sampler, save_warmup=True)
@@ -444,6 +446,7 @@ def test_a_density_of_zero_is_never_drawn(sampler):
 # Callbacks
 
 
+@pytest.mark.slow
 @FEW
 def test_a_callback_sees_every_sweep_and_can_stop(sampler):
     records = []
@@ -502,6 +505,7 @@ def test_one_start_point_of_positive_density_is_enough():
         assert positions(idata).shape == (4, 100, 2)
 
 
+@pytest.mark.slow
 def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
     """Every proposal has density zero."""
     initial = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 60.0], [-50.0, 50.0]])
@@ -533,6 +537,7 @@ def test_no_warning_of_another_library_reaches_the_user():
     assert positions(idata).shape == (3, 50, 2) and np.ptp(positions(idata)) > 0.5
 
 
+@pytest.mark.slow
 @FEW
 def test_a_noisy_model_reaches_the_sampler(sampler):
     rng = np.random.default_rng(3)

@@ -258,6 +258,7 @@ def test_draws_are_those_of_the_closed_form():
     assert np.mean(idata.sample_stats["acceptance_rate"]) > 0.9
 
 
+@pytest.mark.slow
 def test_a_sharp_curved_posterior_needs_few_simulations():
     """Two decays with narrow errors from prior starts: learning the log-density takes twice as many."""
 
@@ -279,6 +280,7 @@ def whole():
     return kmc.sample(linear()[0], draws=20, **OPTIONS).posterior["b"].values
 
 
+@pytest.mark.slow
 def test_stores_and_other_processes_have_the_same_draws(whole, tmp_path):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         kmc.sample(linear()[0], draws=20, executor=pool, store=tmp_path / "run.zarr", **OPTIONS)
@@ -308,6 +310,7 @@ def test_a_resumed_run_has_the_same_draws(whole, tmp_path):
         np.testing.assert_array_equal(resumed.posterior["b"].values, whole)
 
 
+@pytest.mark.slow
 def test_surrogates_are_read_out():
     """Corrected averages and the evidence, of an emulator."""
     model, mean, _ = linear()
@@ -317,6 +320,7 @@ def test_surrogates_are_read_out():
     assert float(kmc.evidence(idata)["se"][0]) < 0.1
 
 
+@pytest.mark.slow
 def test_a_simulator_that_fails_costs_its_points_alone():
     def failing(p):
         if p["b"][0] < 0.2:
@@ -336,6 +340,7 @@ def test_a_simulator_that_fails_costs_its_points_alone():
     assert idata.posterior["b"].values[..., 0].min() >= 0.2 and idata.posterior.sizes["draw"] > 25
 
 
+@pytest.mark.slow
 def test_a_run_without_draws_answers_from_its_outputs():
     model, mean, covariance = linear()
     with warnings.catch_warnings():
@@ -353,6 +358,7 @@ def test_a_run_without_draws_answers_from_its_outputs():
         assert np.isfinite(kmc.expectations(other, model=model)["mean"]).all()
 
 
+@pytest.mark.slow
 def test_a_run_is_extended_and_reported(whole, tmp_path):
     model, _, _ = linear()
     with warnings.catch_warnings():
@@ -450,6 +456,7 @@ def test_simulations_for_other_data_are_used_again(noisy_line, tmp_path):
         np.testing.assert_array_less(np.abs(draws.mean(axis=0) - mean), 4 * sd * np.sqrt(2.0 / len(draws)))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_history_of_the_same_data_keeps_its_values(noisy_line):
     _, model, _ = noisy_line
@@ -459,6 +466,7 @@ def test_a_history_of_the_same_data_keeps_its_values(noisy_line):
     assert np.isfinite(given.outputs).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_history_with_outputs_of_another_shape_has_none(noisy_line):
     _, model, _ = noisy_line
@@ -486,6 +494,7 @@ def test_a_record_of_a_simulator_has_its_inputs(noisy_line):
         as_given(kmc.record(line), model)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_resumed_run_knows_the_outputs_of_its_history(noisy_line, tmp_path):
     line, _, other = noisy_line
@@ -506,6 +515,7 @@ def test_a_store_without_draws_answers_from_its_outputs(tmp_path):
     np.testing.assert_allclose(found["sd"].values, np.sqrt(np.diag(covariance)), rtol=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_simulations_that_failed_have_no_outputs(noisy_line, tmp_path):
     """In a store they are rows of zeros, which are no outputs for other data either."""

@@ -34,6 +34,7 @@ def test_a_box_of_another_size_is_found(size, independent_runs):
     assert len({tuple(x) for x in first}) == 4  # one start for each chain
 
 
+@pytest.mark.slow
 def test_kernel_hmc_begins_there():
     """A logistic growth curve's box, as PINTS has it: the surroundings of the start are not a million wide."""
 

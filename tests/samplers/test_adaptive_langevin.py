@@ -56,6 +56,7 @@ def test_with_the_true_gradient_it_mixes_better_than_a_random_walk():
     assert ess(langevin_steps) > 2 * ess(walk_steps)
 
 
+@pytest.mark.slow
 def test_the_default_gradient_is_that_of_the_surrogate():
     """On a banana its gradient is close to the exact one where the states are."""
     state = started(AdaptiveLangevin(adaptation="freeze"), BANANA, warmup=70)

@@ -36,6 +36,7 @@ def started(sampler=kmc.AdaptiveMetropolis(), **options):  # noqa: B008
     return sampler.start(**({"initial": START, "max_evaluations": 200, "seed": 5} | options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_except(list(EVERY), {"kernel-hmc", "adaptive-metropolis", "tempered"}))
 def test_the_draws_are_those_of_sample(name):
     asked = {"draws": None, "max_evaluations": 450, "seed": 5, "initial": START, "chains": 3}

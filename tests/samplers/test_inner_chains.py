@@ -67,6 +67,7 @@ def moments(z):
     return np.hstack([z, z**2, np.abs(z) > 1.0])
 
 
+@pytest.mark.slow
 @POWERS
 @pytest.mark.parametrize(
     ("name", "options"),
@@ -91,6 +92,7 @@ def test_a_power_of_the_surrogate_is_invariant_on_a_line(name, options, power):
     assert np.mean(before != after) > 0.5
 
 
+@pytest.mark.slow
 @POWERS
 @KINDS
 def test_a_power_of_the_surrogate_is_invariant_in_space(power, options):

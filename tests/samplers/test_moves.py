@@ -33,8 +33,7 @@ def sampled(sampler, **options):
 
 
 # In kernel HMC
-
-
+@pytest.mark.slow
 def test_draws_with_moves_are_labeled_and_have_their_probabilities():
     sampler = dataclasses.replace(SMALL, moves=[(Shift(), 0.3), (kmc.moves.Snooker(), 0.1)])
     idata = sampled(sampler)

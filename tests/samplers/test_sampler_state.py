@@ -110,6 +110,7 @@ def warmed_up(sampler, target=TARGET, **options):
 # The protocol
 
 
+@pytest.mark.slow
 @FEW
 @pytest.mark.parametrize("chains", slow_except([1, 3, 6], [3]))
 def test_what_a_sweep_says(sampler, chains):
@@ -188,6 +189,7 @@ def learns_from_rejections(sampler, sweeps):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", FROZEN.values(), ids=FROZEN)
 def test_a_frozen_chain_forgets_what_it_rejects(sampler):
     """A Markov chain knows its state alone, whatever the target was elsewhere."""

@@ -167,6 +167,7 @@ class Slope(Jitted):
         return np.broadcast_to([1.0, 2.0, 3.0], X.shape)
 
 
+@pytest.mark.slow
 def test_any_registered_state_will_do():
     loops.register(Constant, _nothing, _constant)
     slope = np.array([1.0, 2.0, 3.0])

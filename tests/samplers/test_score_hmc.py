@@ -266,6 +266,7 @@ def sampled(sampler, seed=1, **options):
     return kmc.sample(Banana(2, b=0.03), dim=2, sampler=sampler, seed=seed, **(fields | options))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize("name", slow_except(list(ESTIMATORS), {"nystrom"}))
 def test_sampling_with_every_estimator(name):
@@ -282,6 +283,7 @@ def test_sampling_with_every_estimator(name):
     assert abs(square.mean() - 100.0) < 4.0 * square.std() / np.sqrt(effective_sizes(square[:, :, None])[0])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_a_kernel_that_jitted_loops_do_not_know():
     """The sampler calls the methods of an estimator with a polynomial kernel; it raised a TypeError."""
@@ -290,6 +292,7 @@ def test_a_kernel_that_jitted_loops_do_not_know():
     assert idata.posterior.attrs["n_refits"] == 1 and idata.posterior.attrs["surrogate_acceptance_rate"] > 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_the_budget_is_kept():
     for max_evaluations in (50, 301):

@@ -107,6 +107,7 @@ def test_runs_leave_the_walled_surrogate_invariant(learned, power):
     assert np.all(np.isfinite(target))
 
 
+@pytest.mark.slow
 def test_a_half_space_that_the_parameters_do_not_know():
     """On the starting commit a quarter of the proposals was accepted."""
 

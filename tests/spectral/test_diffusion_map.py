@@ -59,6 +59,7 @@ def test_algorithm_1_to_the_letter(dim, accurate):
     assert dm.spectral_gap_ == dm.eigenvalues_[1]
 
 
+@pytest.mark.slow
 def test_equation_17_to_the_letter():
     x = np.random.default_rng(0).standard_normal((15, 2))
     dm = fit(x, **LITERAL, basis="representer")

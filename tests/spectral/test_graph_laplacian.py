@@ -213,6 +213,7 @@ def test_a_solver_that_gives_up_says_so(monkeypatch):
         GraphLaplacian().fit(x)
 
 
+@pytest.mark.slow
 def test_local_bandwidths_give_the_same_operator():
     """In two dimensions; Hermite polynomials for α = 1/2."""
     x = np.random.default_rng(0).standard_normal((3000, 2))

@@ -86,6 +86,7 @@ def test_values_and_gradients_at_many_points():
 # The bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ceiling", "reach"), [(2.0, 5.0), (2.0, 1.0), (10.0, 0.5)])
 def test_a_runaway_sum_is_bounded(ceiling, reach):
     """Smoothly: the gradient stays that of the value."""

@@ -51,6 +51,7 @@ def test_the_same_draws_as_in_process(client):
     assert found.posterior.attrs["n_evaluations"] == expected.posterior.attrs["n_evaluations"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_chains_go_on_alone_with_the_same_draws(client, monkeypatch):
     began = []
@@ -117,6 +118,7 @@ def test_failures_carry_their_parameters(client):
     assert evaluate.n_evaluations == 6
 
 
+@pytest.mark.slow
 def test_one_that_takes_too_long_ends_the_run_and_its_process(client, tmp_path):
     with DaskExecutor(client, timeout=0.3).open(Model(models.Hung(tmp_path), dim=2)) as mapper:
         outcomes = mapper(POINTS)

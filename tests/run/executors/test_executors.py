@@ -89,6 +89,7 @@ def test_a_timeout_is_positive(make, timeout, kind):
         make(timeout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("on_error", "expected"),
     [("reject", [0.2, None, 0.6]), ("raise", [0.2, None, None])],  # what follows is not waited for
@@ -103,6 +104,7 @@ def test_late_calls_of_a_task(tmp_path, on_error, expected):
     assert gone(int(hung.name))
 
 
+@pytest.mark.slow
 def test_processes_that_evaluate_for_workers_end_when_they_are_idle(tmp_path, monkeypatch):
     monkeypatch.setattr("kmc.run.executors.tasks._IDLE_SECONDS", 1.0)
     task = Package(Model(lambda x: (0.0, {"pid": os.getpid()}), dim=2), timeout=60.0).whole

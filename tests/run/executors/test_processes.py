@@ -81,6 +81,7 @@ def test_a_process_that_dies_is_replaced_and_nothing_is_lost_or_doubled(tmp_path
     assert len(list(tmp_path.iterdir())) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_segmentation_fault_and_an_abort_lose_nothing(tmp_path):
     import resource
@@ -123,6 +124,7 @@ def test_one_that_takes_too_long_is_rejected():
         assert mapper.usage.longest >= 1.0
 
 
+@pytest.mark.slow
 def test_one_that_ends_its_process_is_rejected():
     """Alone, and in a call of several points, of which the good ones are kept."""
     for vectorized in (False, True):
@@ -227,6 +229,7 @@ def started(tmp_path, text, site=""):
     return run, [int(path.name) for path in folder.iterdir()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_an_interrupt_while_workers_start(tmp_path):
     run, pids = started(tmp_path, STARTING, SLOW_START)
@@ -245,6 +248,7 @@ def test_workers_that_start_end_with_a_parent_that_is_killed(tmp_path):
     run.communicate(timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_busy_workers_and_their_processes_end_with_a_parent_that_is_killed(tmp_path):
     run, pids = started(tmp_path, SCRIPT)
@@ -274,6 +278,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="forks")
 def test_idle_workers_end_with_a_parent_that_is_killed_although_a_fork_of_it_goes_on(tmp_path):
     run, pids = started(tmp_path, FORKED)
@@ -325,6 +330,7 @@ def test_workers_outlive_the_thread_that_started_them():
         assert mapper._workers[0].process.pid == pid
 
 
+@pytest.mark.slow
 def test_a_daemonic_process_may_start_workers():
     """Such as that of a pool; both end with the pool."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -393,6 +399,7 @@ print(np.array_equal(found.posterior["x"], expected.posterior["x"]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["file", pytest.param("stdin", marks=SLOW), pytest.param("module", marks=SLOW)])
 def test_a_script_needs_no_guard(tmp_path, way):
     (tmp_path / "script.py").write_text(UNGUARDED)
@@ -420,6 +427,7 @@ def one_by_one(mapper, points):
     return outcomes
 
 
+@pytest.mark.slow
 def test_values_one_by_one():
     """A process that dies is replaced; one evaluation that is given up does not end the others."""
     with ProcessExecutor(2).open(Model(models.dying, dim=2)) as mapper:

@@ -56,6 +56,7 @@ def test_a_killed_run_loses_nothing_that_was_committed(tmp_path, uninterrupted, 
     np.testing.assert_array_equal(kmc.load(copy).posterior["x"], uninterrupted.posterior["x"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("often")
 def test_a_stopped_run_keeps_values_ahead(tmp_path, uninterrupted):
     path = tmp_path / "run.zarr"

@@ -195,6 +195,7 @@ def test_a_surrogate_that_is_missing_is_told(tmp_path, harm):
         kmc.load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", slow_except(list(damage.kinds()), {"plain", "unfinished"}))
 def test_every_file_of_every_kind_of_store(tmp_path, kind):
     """A small version of the campaign, ``benchmarks/damage.py``."""

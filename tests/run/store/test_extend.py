@@ -38,6 +38,7 @@ def test_in_two_steps_as_in_one(tmp_path):
     assert_same(kmc.extend(tmp_path / "run.zarr", draws=20, target=log_density, progress=False), whole)
 
 
+@pytest.mark.slow
 def test_a_budget(tmp_path):
     result = kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("kernel-hmc", draws=None))
     longer = kmc.extend(tmp_path / "run.zarr", max_evaluations=50, target=log_density, progress=False)
@@ -56,6 +57,7 @@ def test_what_a_budget_cut_off_comes_first(tmp_path):
     assert_same(longer, whole)
 
 
+@pytest.mark.slow
 def test_an_extension_that_was_interrupted(tmp_path):
     asked = settings("kernel-hmc", max_evaluations=None, warmup=60)
     for path in (tmp_path / "a.zarr", tmp_path / "b.zarr"):
@@ -113,6 +115,7 @@ def test_bad_arguments(tmp_path):
         kmc.extend(tmp_path / "run.zarr", draws=10, target=kmc.Model(log_density, dim=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [None, 150])
 def test_larger_limits_of_a_resumed_run_extend_it(tmp_path, cut):
     """Finished or not, its first draws are those of the first plan."""

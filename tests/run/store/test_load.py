@@ -52,6 +52,7 @@ def test_elements_are_read_as_numpy_has_them(tmp_path):
     assert np.array_equal(x.mean("draw"), expected.mean(axis=1))
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_is_seen_from_another_process(tmp_path, often):
     path, seen = tmp_path / "run.zarr", []
     script = f"import kmc; i = kmc.load({str(path)!r}); print(i.posterior.sizes['draw'], float(i.posterior['x'].sum()))"

@@ -32,6 +32,7 @@ def resumed(path, name, **others):
     return kmc.sample(log_density, store=path, resume=True, save_warmup=True, **settings(name, **others))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"random-walk", "kernel-hmc"}))
 def test_a_store_changes_nothing(tmp_path, uninterrupted, name):
     path = tmp_path / "run.zarr"
@@ -53,6 +54,7 @@ def test_exceptions(tmp_path, uninterrupted, name, k):
     assert counting.calls + k - 1 <= result.attrs["n_evaluations"] + 8  # no more is evaluated again than one sweep
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     slow_except(
@@ -84,6 +86,7 @@ def test_values_that_were_rejected_are_counted_once(tmp_path, request, snapshots
     assert_same(result, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_except(["random-walk", "kernel-hmc", "nystrom"], {"kernel-hmc"}))
 def test_ctrl_c_again_and_again(tmp_path, uninterrupted, name):
     path = tmp_path / "run.zarr"
@@ -95,6 +98,7 @@ def test_ctrl_c_again_and_again(tmp_path, uninterrupted, name):
     assert_same(resumed(path, name), uninterrupted[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adaptive-metropolis", "kernel-hmc"])
 def test_callbacks(tmp_path, uninterrupted, name):
     path, seen = tmp_path / "run.zarr", []

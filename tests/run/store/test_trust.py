@@ -47,6 +47,7 @@ def interrupted(path, sampler, k=250):
     return settings("kernel-hmc", sampler=sampler)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", slow_except(["adaptive-metropolis", "kameleon", "kernel-hmc", "nystrom"], {"kernel-hmc"})
 )
@@ -76,6 +77,7 @@ def test_the_target_of_a_store_that_is_trusted(tmp_path):
     assert kmc.extend(path, draws=5, trust=True, progress=False).posterior.sizes["draw"] == 45
 
 
+@pytest.mark.slow
 def test_an_estimator_of_the_users_asks_for_trust(tmp_path, often):
     path, whole = tmp_path / "run.zarr", kmc.sample(log_density, **settings("kernel-hmc", sampler=OWN))
     asked = interrupted(path, OWN)

@@ -85,6 +85,7 @@ def test_fields_of_a_file_are_checked(field, wrong):
         dataclasses.replace(transport, **{field: wrong}).check(10)
 
 
+@pytest.mark.slow
 def test_a_centred_hierarchy_is_sampled_from_few_evaluations(tmp_path):
     """Eight schools (Rubin 1981), with the posterior that its non-centered form has; the store has the coordinates."""
     y, sd = np.array([28, 8, -3, 7, -1, 1, 18, 12.0]), np.array([15, 10, 16, 11, 9, 11, 10, 18.0])
