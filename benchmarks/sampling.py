@@ -425,7 +425,7 @@ def main() -> None:
         sampling_plots.draw(by_budget, PICTURES)
     if options.readme:
         front = store.summaries(FRONT_TARGETS, FRONT_METHODS, lambda _: FRONT_SEEDS, FRONT_BUDGET, old=True)
-        for page in ("README.md", "docs/choose.md", "docs/paper.md"):
+        for page in ("README.md", "docs/index.md", "docs/choose.md", "docs/paper.md"):
             write_between(HERE.parent / page, "sampling-short", f"{methods_table(front)}\n\n{overheads(front)}")
     sys.exit(bool(failures))
 
