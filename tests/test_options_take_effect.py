@@ -69,6 +69,7 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
             "moves": ("random-walk",),
             "pooled": False,
             "max_archive": 10,
+            "estimator": ESTIMATOR,
         },
     ),
     kmc.Kameleon: (

@@ -25,7 +25,15 @@ from kmc.samplers.parallel_tempering import Tempered
 from kmc.samplers.random_walk import RandomWalkMetropolis
 from kmc.samplers.score_hmc import ScoreHMC
 
-SAMPLERS: dict[str, type] = {
+
+def _score_hmc() -> ScoreHMC:
+    """Return the published sampler with its Nyström estimator."""
+    from kmc.scores import NystromKEF  # only here: the other samplers need no estimator
+
+    return ScoreHMC(NystromKEF())
+
+
+SAMPLERS: dict[str, Callable[[], Sampler]] = {
     sampler.name: sampler
     for sampler in (
         KernelHMC,
@@ -36,8 +44,8 @@ SAMPLERS: dict[str, type] = {
         RandomWalkMetropolis,
         Tempered,
     )
-}
-"""By the name that :func:`kmc.sample` takes: all but :class:`kmc.ScoreHMC`, which needs an estimator."""
+} | {ScoreHMC.name: _score_hmc}
+"""By the name that :func:`kmc.sample` takes: functions that return the options."""
 
 MAKERS: dict[str, Callable[[Any], Model]] = {"pymc": from_pymc, "bridgestan": from_stan}
 """Functions that convert another package's model, by the name of that package."""
@@ -66,8 +74,6 @@ def as_model(target: Any, dim: int | None, name: str = "target") -> Model:
 def as_sampler(sampler: Any) -> Sampler:
     """Options of a sampler, from its name or the options themselves."""
     if isinstance(sampler, str):
-        if sampler == ScoreHMC.name:
-            raise ValueError(f"sampler={sampler!r} needs an estimator: pass sampler=kmc.ScoreHMC(estimator)")
         if sampler not in SAMPLERS:
             close = get_close_matches(sampler, SAMPLERS, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""

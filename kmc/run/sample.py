@@ -64,7 +64,7 @@ def sample(
         where the density is zero.
     sampler : str or options, default "kernel-hmc"
         "kernel-hmc", "adaptive-metropolis", "adaptive-langevin", "delayed-acceptance", "kameleon", "random-walk",
-        "tempered", or options such as ``kmc.KernelHMC(...)`` or ``kmc.ScoreHMC(estimator)``.
+        "score-hmc" (with ``kmc.scores.NystromKEF()``), "tempered", or options such as ``kmc.KernelHMC(...)``.
     draws : int or None
         Draws per chain. None: as many as ``max_evaluations`` or ``max_time`` allows. With neither, the length of
         warm-up is planned from the number of draws, and the display and :class:`kmc.Progress` show at the start how

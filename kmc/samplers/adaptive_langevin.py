@@ -34,7 +34,7 @@ from kmc.samplers.walkers import start_spread
 
 LANGEVIN, WALK = MOVES.index("langevin"), MOVES.index("random-walk")
 _WARMUP_SHARE = 4  # warm-up has one in so many evaluations of the budget
-_BEST_STEP = 1.65  # of a Langevin step on a Gaussian, over d^(1/6) (Roberts and Rosenthal 1998)
+BEST_STEP = 1.65  # of a Langevin step on a Gaussian, over d^(1/6) (Roberts and Rosenthal 1998)
 _WALK_ACCEPTANCE = 0.234
 _CURVATURES = 0.1, 10.0  # range of the eigenvalues of a metric, in white coordinates; set by hand
 
@@ -154,7 +154,7 @@ class LangevinProposer:
     @property
     def step_size(self) -> float:
         """ε, in white coordinates."""
-        return _BEST_STEP * len(self._moments.mean) ** (-1 / 6) * self._step.value
+        return BEST_STEP * len(self._moments.mean) ** (-1 / 6) * self._step.value
 
     def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
         """Propose a point from x (d,); the kind of move does not depend on x."""

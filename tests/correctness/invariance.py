@@ -427,6 +427,9 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "mixture on a wrong surrogate": lambda c: runs(c, c.wrong),
     "paths and walks on a wrong score": lambda c: proposals_of(c, c.score_plan(0.2).propose),
     "adaptive Metropolis": lambda c: learned(c, AdaptiveMetropolis()),
+    "adaptive Metropolis with an estimator": lambda c: learned(
+        c, AdaptiveMetropolis(estimator=LiteKEF(n_basis=10, random_state=0))
+    ),
     "kameleon": lambda c: learned(c, Kameleon(max_states=60, gamma=0.5)),
     "moves from outside": added_moves,
     "langevin": lambda c: learned(c, AdaptiveLangevin(GaussianScore())),

@@ -151,6 +151,7 @@ OPTIONS = {
         kmc.ScoreHMC(SCORE, "vanishing", max_states=100, schedule=0.5, warmup_sampler=kmc.AdaptiveMetropolis()),
         1500,
     ),
+    "steps of an estimator": (kmc.AdaptiveMetropolis(estimator=SCORE), 800),
     "covariance of the position": (kmc.AdaptiveLangevin(SCORE, covariance="hessian"), 1500),
     "updates online": (kmc.AdaptiveLangevin(SCORE, schedule=1.0), 1500),
     "moves from outside": (kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.3)]), 600),

@@ -48,7 +48,7 @@ BAD = [
         ["'kernel-hmc'", "'adaptive-metropolis'", "'kameleon'", "kmc.KernelHMC()", "did you mean 'kernel-hmc'?"],
     ),
     ("sampler", "slice", ValueError, ["'slice'", "'random-walk'", "'tempered'", "kmc.KernelHMC()"]),
-    ("sampler", "score-hmc", ValueError, ["'score-hmc'", "kmc.ScoreHMC(estimator)"]),
+    ("sampler", "score_hmc", ValueError, ["'score-hmc'", "did you mean 'score-hmc'?"]),
     ("sampler", None, TypeError, ["None", "kmc.KernelHMC()"]),
     ("sampler", KernelHMC, TypeError, ["KernelHMC", "expected"]),
     ("dim", None, ValueError, ["None", "dim=3"]),

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from kmc.model.toys import Gaussian
-from kmc.samplers.adaptive_metropolis import EVOLUTION, INDEPENDENCE, WALK, AdaptiveMetropolis
+from kmc.samplers.adaptive_metropolis import EVOLUTION, INDEPENDENCE, LANGEVIN, WALK, AdaptiveMetropolis
 from kmc.samplers.base import MOVES, SamplerSetup
+from kmc.scores import GaussianScore, NystromKEF
 
 ELLIPSE = Gaussian(2, correlation=0.7, spread=3.0)
 PLAIN = ("random-walk",)
@@ -120,3 +121,59 @@ def test_it_mixes_far_better_than_its_random_walk_alone():
         return worst_bulk_ess(np.array([step.position for step in steps if not step.warmup]).swapaxes(0, 1))
 
     assert ess(AdaptiveMetropolis()) > 3 * ess(AdaptiveMetropolis(moves=PLAIN))
+
+
+# With an estimator
+
+
+def test_langevin_steps_come_with_the_first_fit_and_refits_at_sweeps_fixed_in_advance():
+    state, kinds, refits = started(AdaptiveMetropolis(estimator=GaussianScore())), [], []
+    for _ in range(300):
+        kinds.append(drive(state, 1)[0].stats["move"])
+        refits.append(state.report()["n_refits"])
+    changes = 1 + np.flatnonzero(np.diff(refits, prepend=0))
+    assert changes.tolist() == np.ceil(30 * 1.4 ** np.arange(7)).astype(int).tolist()
+    first = np.flatnonzero(np.any(np.array(kinds) == LANGEVIN, axis=1))[0]
+    assert first >= 30 and set(np.concatenate(kinds[100:])) == {WALK, EVOLUTION, INDEPENDENCE, LANGEVIN}
+    probabilities = state.report()["move_probabilities"]
+    assert sum(probabilities.values()) == pytest.approx(1.0) and min(probabilities.values()) >= 0.1
+
+
+def test_the_step_is_tuned_to_its_acceptance_rate():
+    state = started(AdaptiveMetropolis(estimator=NystromKEF(n_basis=20)), warmup=1500)
+    late = drive(state, 1500)[500:]
+    rates = np.concatenate([step.stats["acceptance_rate"][step.stats["move"] == LANGEVIN] for step in late])
+    assert len(rates) > 300 and abs(rates.mean() - 0.574) < 0.1
+
+
+def test_a_frozen_estimator_is_not_fitted_after_warmup():
+    state = started(AdaptiveMetropolis("freeze", estimator=GaussianScore()), warmup=100)
+    drive(state, 100)
+    learned = state.proposers[0]._learner.learned
+    drive(state, 200)
+    assert state.proposers[0]._learner.learned is learned and state.report()["n_refits"] == 4
+
+
+def test_an_estimator_that_fails_leaves_the_other_kinds():
+    class Failing(GaussianScore):
+        def fit(self, X, *, weights=None):
+            raise ValueError("no fit today")
+
+    state = started(AdaptiveMetropolis(estimator=Failing()))
+    drive(state, 150)
+    facts = state.report()
+    assert facts["n_refits"] == 0 and facts["n_failed_refits"] == 5 and "no fit today" in facts["refit_error"]
+    assert facts["move_probabilities"]["langevin"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"estimator": GaussianScore}, TypeError, "is a class"),
+        ({"estimator": object()}, TypeError, "no method fit"),
+        ({"estimator": GaussianScore(), "pooled": False}, ValueError, "pooled=False, but an estimator"),
+    ],
+)
+def test_errors_of_the_estimator(options, error, words):
+    with pytest.raises(error, match=words):
+        AdaptiveMetropolis(**options)

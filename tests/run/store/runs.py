@@ -10,6 +10,7 @@ QUIET = {"progress": False, "seed": 7, "chains": 2}
 SAMPLERS = {
     "random-walk": "random-walk",
     "adaptive-metropolis": kmc.AdaptiveMetropolis(),
+    "estimator": kmc.AdaptiveMetropolis(estimator=kmc.scores.GaussianScore()),
     "langevin": kmc.AdaptiveLangevin(max_states=50),
     "delayed": kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()),
     "kameleon": kmc.Kameleon(max_states=50),
@@ -25,7 +26,7 @@ SAMPLERS = {
 }
 
 
-DRAWS = {"adaptive-metropolis": 120, "delayed": 250, "kernel-hmc": 105}
+DRAWS = {"adaptive-metropolis": 120, "estimator": 120, "delayed": 250, "kernel-hmc": 105}
 """Of samplers with a short warm-up or few evaluations, so that all of these runs make more than 250 evaluations."""
 
 
