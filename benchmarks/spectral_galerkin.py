@@ -2,8 +2,8 @@
 
 Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms". Each figure has a
 file results/galerkin_<figure>.csv and a picture; ``--size small`` takes seconds, ``--size full`` makes the stored
-results. Run with one thread (OMP_NUM_THREADS=1 and so on) for comparable times. Figures 7 to 10 of its appendix show
-more of the grid of figure 3: ``--appendix`` prints them as tables, from the stored rows.
+results. Run with one thread (OMP_NUM_THREADS=1 and so on) for comparable times. Figures 7, 8 and 10 of its appendix
+show more of the grid of figure 3: ``--appendix`` prints them as tables, from the stored rows.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def hermite_of(x: np.ndarray, degree: int) -> np.ndarray:
 
 
 def appendix(rows: list[Row]) -> str:
-    """Figures 7 to 10, from the rows of figure 3: the best settings, the dimension, the kernels."""
+    """Figures 7, 8 and 10, from the rows of figure 3: the best settings, the kernels."""
     most = max(row["n"] for row in rows if row["method"] != "Galerkin")
     by_size, by_kernel = [], []
     for (method, dim), group in sorted(grouped(rows, "method", "dim").items()):
@@ -180,7 +180,7 @@ def appendix(rows: list[Row]) -> str:
     counts = sorted({row["n"] for row in rows if row["n"] <= most})
     return "\n\n".join(
         [
-            "Figures 7 to 9, the best of each grid",
+            "Figures 7 and 8, the best of each grid",
             markdown(["method", "d", "", *(f"n = {n}" for n in counts)], by_size),
             "Figure 10, the best metric of each kernel (its degree or width)",
             markdown(["d", "n", *FAMILIES], by_kernel),
@@ -290,6 +290,36 @@ def _figure3_rows(size: str) -> Iterator[Row]:
                             yield _measured("graph Laplacian", dim, n, kernel, p, width, samples, truth)
 
 
+def figure9(size: str) -> tuple[Iterator[Row], Callable]:
+    """The metric (21) against the dimension at one sample size, with equal kernels and p for both methods."""
+    dims, seeds, n = {"small": ((3, 5), 1, 300), "full": ((3, 5, 9, 13, 19), 5, 1_000)}[size]
+    rows: list[Row] = []
+
+    def measured() -> Iterator[Row]:
+        for dim in dims:
+            truth = Sphere(dim).eigenvalues(MODES)
+            samples = [Sphere(dim).sample(np.random.default_rng([dim, n, seed]), n) for seed in range(seeds)]
+            for kernel in KERNELS:
+                for p in (30, 100, 300):
+                    for width in ("", *WIDTHS):
+                        method = "graph Laplacian" if width else "Galerkin"
+                        rows.append(_measured(method, dim, n, kernel, p, width, samples, truth) | {"seeds": seeds})
+                        yield rows[-1]
+
+    def picture(path: Path) -> None:
+        figure, (panel,) = curves(1, width=4.4, height=3.3)
+        for (name,), group in grouped(rows, "method").items():
+            best = [_best(members) for _, members in sorted(grouped(group, "dim").items())]
+            color = {"Galerkin": "#1f6478", "graph Laplacian": "#c8553d"}[name]
+            error = [row["spread"] for row in best]
+            options = {"color": color, "marker": "o", "markersize": 3, "linewidth": 1.2, "label": name}
+            panel.axis.errorbar([row["dim"] for row in best], [row["error"] for row in best], yerr=error, **options)
+        panel.label(f"n = {n}", "dimension", "metric (21)", "y")
+        save(figure, [panel], path)
+
+    return measured(), picture
+
+
 def _measured(method, dim, n, kernel, p, width, samples, truth) -> Row:
     """Mean of the metric and of the time over data sets."""
     errors, seconds = [], []
@@ -356,13 +386,14 @@ FIGURES: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "figure4": (figure4, ("target", "method", "bandwidth")),
     "figure5": (figure5, ("mode",)),
     "figure6": (figure6, ("mode",)),
+    "figure9": (figure9, ("method", "dim", "n", "kernel", "p", "width")),
 }
 """Each: a function from the size to rows and a function that draws them, and the key of the rows."""
 
 
 def table(name: str, rows: list[Row]) -> str:
     """A summary of the rows."""
-    if name != "figure3":
+    if name not in ("figure3", "figure9"):
         return markdown(
             list(rows[0]), [[v if isinstance(v, (str, int)) else number(v) for v in row.values()] for row in rows]
         )
@@ -386,7 +417,9 @@ def main() -> None:
     parser.add_argument("--size", choices=("small", "full"), default="small")
     parser.add_argument("--folder", type=Path, default=HERE, help="where results/ and pictures/ are")
     parser.add_argument("--report", action="store_true", help="run nothing: print tables of the stored rows")
-    parser.add_argument("--appendix", action="store_true", help="only print figures 7 to 10, from figure 3's results")
+    parser.add_argument(
+        "--appendix", action="store_true", help="only print figures 7, 8 and 10, from figure 3's results"
+    )
     options = parser.parse_args()
     if options.appendix:
         stored = Results(options.folder / "results" / "galerkin_figure3.csv", FIGURES["figure3"][1])

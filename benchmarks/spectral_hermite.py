@@ -147,14 +147,21 @@ def rate_table(rows: list[Row]) -> str:
     ]
     for dim, method in dict.fromkeys((row.dim, row.method) for row in rows):
         mine = [row for row in rows if (row.dim, row.method) == (dim, method)]
-        errors = np.array(
-            [[largest_error(mine, n, seed) for n in RATE_SIZES] for seed in sorted({r.seed for r in mine})]
-        )
-        slopes = [np.polyfit(np.log(RATE_SIZES), np.log(row), 1)[0] for row in errors]
-        slope, spread = np.mean(slopes), np.std(slopes, ddof=1) / np.sqrt(len(slopes))
-        medians = " | ".join(f"{error:.2g}" for error in np.median(errors, axis=0))
-        lines.append(f"| {dim} | {method} | {medians} | {slope:.2f} ± {spread:.2f} |")
+        medians = " | ".join(f"{error:.2g}" for error in np.median(largest_errors(mine), axis=0))
+        slope, error = rate(mine)
+        lines.append(f"| {dim} | {method} | {medians} | {slope:.2f} ± {error:.2f} |")
     return "\n".join(lines)
+
+
+def rate(rows: list[Row]) -> tuple[float, float]:
+    """The slope of the logarithm of the error of one method, the mean over seeds, and its standard error."""
+    slopes = [np.polyfit(np.log(RATE_SIZES), np.log(errors), 1)[0] for errors in largest_errors(rows)]
+    return float(np.mean(slopes)), float(np.std(slopes, ddof=1) / np.sqrt(len(slopes)))
+
+
+def largest_errors(rows: list[Row]) -> np.ndarray:
+    """Largest errors of one method, of each seed (rows) and size (columns)."""
+    return np.array([[largest_error(rows, n, seed) for n in RATE_SIZES] for seed in sorted({r.seed for r in rows})])
 
 
 def largest_error(rows: list[Row], n: int, seed: int) -> float:

@@ -14,7 +14,7 @@ import argparse
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -142,20 +142,29 @@ def exponent(sizes: list[int], costs: list[float]) -> tuple[float, float]:
     return float(slope), float(np.sqrt(np.sum((y - slope * x) ** 2) / max(len(x) - 2, 1) / (x @ x)))
 
 
+def in_range(results: Results, claim: Claim) -> list[dict]:
+    """The rows in which the term dominates, in the order of the varied size."""
+    rows = grouped(results.rows.values(), "method", "varied")[claim.method, claim.varied]
+    return sorted((row for row in rows if row[claim.varied] >= claim.least), key=lambda row: row[claim.varied])
+
+
+def exponents(results: Results) -> Iterator[tuple[Claim, float, float]]:
+    """Each claim, with the measured exponent and its standard error."""
+    for claim in CLAIMS:
+        rows = in_range(results, claim)
+        yield claim, *exponent([row[claim.varied] for row in rows], [row[claim.measure] for row in rows])
+
+
 def table(results: Results) -> str:
     """The exponents beside those of the paper."""
-    scans = grouped(results.rows.values(), "method", "varied")
     lines = []
-    for claim in CLAIMS:
-        rows = sorted(scans[claim.method, claim.varied], key=lambda row: row[claim.varied])
-        rows = [row for row in rows if row[claim.varied] >= claim.least]
-        sizes, costs = [row[claim.varied] for row in rows], [row[claim.measure] for row in rows]
-        slope, error = exponent(sizes, costs)
+    for claim, slope, error in exponents(results):
+        rows = in_range(results, claim)
         fixed = ", ".join(f"{name} = {rows[0][name]:,}" for name in "npd" if name != claim.varied)
-        span = f"{claim.varied} = {sizes[0]:,} to {sizes[-1]:,}; {fixed}"
+        span = f"{claim.varied} = {rows[0][claim.varied]:,} to {rows[-1][claim.varied]:,}; {fixed}"
         unit = "MB" if claim.measure == "megabytes" else "s"
         measure = "memory" if claim.measure == "megabytes" else f"time, {claim.measure}"
-        cost = f"{number(costs[0])} to {number(costs[-1])} {unit}"
+        cost = f"{number(rows[0][claim.measure])} to {number(rows[-1][claim.measure])} {unit}"
         found = f"{slope:.2f} ± {error:.2f}"
         lines.append((claim.method, measure, span, claim.paper, claim.exponent, found, cost))
     head = ("method", "cost", "range", "paper", "exponent in the paper", "measured", "from, to")
