@@ -57,6 +57,7 @@ def galerkin(
     n_components: int | None = None,
     which: str = "smallest",
     tolerance: float = 2e-8,
+    regularization: float = 0.0,
     block: int = 2048,
 ) -> Decomposition:
     r"""Decompose the operator of a bilinear form in the span of two bases.
@@ -87,6 +88,9 @@ def galerkin(
         can be estimated. For eigenvalues, smallest and largest are algebraic.
     tolerance : float
         Combinations of functions with a second moment below this fraction of the largest are left out.
+    regularization : float
+        ε >= 0, the paper's way against such combinations (its footnote 6): Φ + εI and Ψ + εI take the place of Φ and Ψ
+        with nothing left out. Values shrink and functions are orthonormal in Φ + εI.
     block : int
         Number of samples per block.
 
@@ -138,14 +142,18 @@ def galerkin(
     same = right is None or right is left
     left = as_basis(left, "left", needs=("values",))
     right = left if same else as_basis(right, "right", needs=("values",))
-    _check(n_components, which, tolerance)
+    _check(n_components, which, tolerance, regularization)
     total, masses = _sums(operator, left, right, X, weights, block)
-    return _decomposed(operator, left, right, total, masses, n_components, which, tolerance)
-
-
-def _decomposed(operator, left, right, total, masses, n_components, which, tolerance) -> Decomposition:
     centered = operator.annihilates_constants
-    spaces = [whitening(basis, mass, centered, tolerance) for basis, mass in masses]
+    if regularization > 0:
+        spaces = [_regularized(mass, centered, regularization) for _, mass in masses]
+    else:
+        spaces = [whitening(basis, mass, centered, tolerance) for basis, mass in masses]
+    return _decomposed(operator, left, right, total, masses, spaces, n_components, which)
+
+
+def _decomposed(operator, left, right, total, masses, spaces, n_components, which) -> Decomposition:
+    centered = operator.annihilates_constants
     whitened = spaces[0].T @ total @ spaces[-1]
     count = _count(n_components, min(whitened.shape))
     ranks = (spaces[0].shape[1], spaces[-1].shape[1])
@@ -179,6 +187,13 @@ def whitening(basis, forms, centered, tolerance) -> np.ndarray:
         return first @ eigen_whitening(first.T @ mass @ first, tolerance)
     except linalg.LinAlgError as error:
         raise ValueError(f"{basis!r}: all its functions are {'constant' if centered else 'zero'} over X") from error
+
+
+def _regularized(forms, centered, epsilon) -> np.ndarray:
+    """W (p, p) with Wᵀ (Φ + εI) W = I."""
+    mass = forms.centered_mass() if centered else forms.get("mass") / forms.weight
+    s, v = eigh(mass)
+    return v / np.sqrt(np.maximum(s, 0.0) + epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,10 +278,12 @@ def _form(form) -> Form:
     raise TypeError(f"form={form!r}: expected a form of kmc.spectral or a callable of (left, right, x, weights)")
 
 
-def _check(n_components, which, tolerance):
+def _check(n_components, which, tolerance, regularization):
     if not isinstance(which, str) or which not in ("smallest", "largest"):
         raise ValueError(f"which={which!r}: expected 'smallest' or 'largest'")
     if n_components is not None and (not is_whole(n_components) or n_components < 1):
         raise ValueError(f"n_components={n_components!r}: expected None or a whole number of at least 1")
     if not is_number(tolerance) or not 0 <= tolerance < 1:
         raise ValueError(f"tolerance={tolerance!r}: expected a number in [0, 1)")
+    if not is_number(regularization) or not 0 <= regularization < np.inf:
+        raise ValueError(f"regularization={regularization!r}: expected a number of at least 0")

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kmc.bases import KernelSections
-from kmc.checks import Seed, as_generator, check_count
+from kmc.checks import Seed, as_flag, as_generator, check_count
 from kmc.errors import warn
 from kmc.estimator import Estimator
 from kmc.forms.stream import blocks, is_iterator, trajectories
@@ -188,8 +188,10 @@ class KernelJL(KernelEmbedding):
               \mu = \frac1n \sum_i k(X_i, \cdot):
 
     the centered K-JL of Kpotufe and Sriperumbudur (2020), "Gaussian sketching yields a J-L lemma in RKHS", sections 3
-    and 5. Inner products of images estimate :math:`\langle f, \Sigma^3 g \rangle` of the features f and g, with Σ the
-    covariance operator (theorem 1), so that points far apart along the leading directions of kernel PCA stay far apart,
+    and 5, or, with ``center=False``, their equation 1 as it is written, with K and k in place of :math:`\bar K` and
+    :math:`\bar k`. Inner products of images estimate :math:`\langle f, \Sigma^3 g \rangle` of features f and g, with
+    Σ the covariance operator, or the second moments if nothing is centered (theorem 1), so that points far apart along
+    the leading directions of kernel PCA stay far apart,
     at the cost of two matrix products.
 
     Parameters
@@ -205,6 +207,8 @@ class KernelJL(KernelEmbedding):
     n_basis : int
         Size n of the subsample, drawn without replacement; all points if there are fewer.
     random_state : int, Generator or None
+    center : bool
+        Whether features are taken minus their mean, as the paper does in its experiments.
 
     Attributes
     ----------
@@ -235,10 +239,26 @@ class KernelJL(KernelEmbedding):
 
     sketch_: np.ndarray
 
+    def __init__(
+        self,
+        n_components: int = 10,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: Numbers = "median",
+        n_basis: int = 200,
+        random_state: Seed = None,
+        center: bool = True,
+    ):
+        super().__init__(n_components, kernel, bandwidth, n_basis, random_state)
+        self.center = center
+
     def _project(self, gram, rng):
         n = len(gram)
+        center = as_flag("center", self.center)
         self.sketch_ = rng.standard_normal((self.n_components, n))
-        sketched = (centered(gram) @ self.sketch_.T) / (n**1.5 * np.sqrt(self.n_components))
+        scale = n**1.5 * np.sqrt(self.n_components)
+        if not center:
+            return (gram @ self.sketch_.T) / scale, np.zeros(self.n_components)
+        sketched = (centered(gram) @ self.sketch_.T) / scale
         # K̄ times the centering matrix equals K̄: k̄(x) need not be centered in both arguments
         return sketched, gram.mean(axis=0) @ sketched
 

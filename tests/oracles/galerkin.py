@@ -9,11 +9,15 @@ import numpy as np
 from scipy.linalg import sqrtm
 
 
-def algorithm_1(h, phi, psi, x):
-    """λ (p,) and the values of f_i and g_i at the samples, (p, n) both, for a bilinear h(f, g, x)."""
+def algorithm_1(h, phi, psi, x, epsilon=0.0):
+    """λ (p,) and the values of f_i and g_i at the samples, (p, n) both, for a bilinear h(f, g, x).
+
+    With the ε of footnote 6 it is the decomposition of (L, Φ + εI, Ψ + εI).
+    """
     form = np.array([[sum(h(f, g, point) for point in x) for g in psi] for f in phi]) / len(x)
     first = np.array([[sum(f(point) * g(point) for point in x) for g in phi] for f in phi]) / len(x)
     second = np.array([[sum(f(point) * g(point) for point in x) for g in psi] for f in psi]) / len(x)
+    first, second = (matrix + epsilon * np.eye(len(matrix)) for matrix in (first, second))
     left, right = np.linalg.inv(sqrtm(first).real), np.linalg.inv(sqrtm(second).real)
     u, values, v = np.linalg.svd(left @ form @ right)
     a, b = (left @ u).T, (right @ v.T).T

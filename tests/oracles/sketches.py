@@ -38,6 +38,12 @@ def kernel_jl(points, x, z, bandwidth):
     return v @ sampled
 
 
+def kernel_jl_uncentered(points, x, z, bandwidth):
+    """Z K f_X / √(n³ d) for f = K(., x), equation 1 as it is written: x's image, shape (d,)."""
+    d, n = z.shape
+    return z @ gram(points, points, bandwidth) @ np.array([kernel(p, x, bandwidth) for p in points]) / np.sqrt(n**3 * d)
+
+
 def third_power(points, x, y, bandwidth):
     """<f, Σ_n³ g> for f = K(., x) - μ and g = K(., y) - μ, the operator Σ_n applied to g three times.
 

@@ -95,6 +95,22 @@ def test_algorithm_1_with_one_basis(name):
     same_functions(found.left.values(X), f[::-1], 1e-4)
 
 
+def test_the_regularizer_of_footnote_6_with_one_basis_and_with_two():
+    form, h = FORMS["equation 3"]
+    values, f, _ = oracle.algorithm_1(h, functions(LEFT, X), functions(LEFT, X), X, epsilon=0.1)
+    found = galerkin(form(), LEFT, None, X, regularization=0.1)
+    np.testing.assert_allclose(found.eigenvalues_, values[::-1], rtol=1e-5)
+    same_functions(found.left.values(X), f[::-1], 1e-4)
+    form, h = FORMS["a callable"]
+    values, f, g = oracle.algorithm_1(h, functions(LEFT), functions(RIGHT), X, epsilon=0.1)
+    found = galerkin(form(), LEFT, RIGHT, X, which="largest", regularization=0.1)
+    np.testing.assert_allclose(found.singular_values_, values, rtol=1e-5, atol=1e-6 * values[0])
+    same_functions(found.left.values(X), f[:4], 1e-4)
+    same_functions(found.right.values(X), g[:4], 1e-4)
+    twice = KernelSections(Gaussian(1.5), X[[0, 0, 1]])  # a singular Φ, which needs it
+    assert galerkin(form(), twice, None, X, regularization=1e-6).ranks_ == (3, 3)
+
+
 @pytest.mark.parametrize(("form", "h"), FORMS.values(), ids=FORMS)
 def test_the_general_mode_is_the_fused_one(form, h):
     """The same basis as two objects goes through other lines."""
@@ -234,6 +250,7 @@ def test_equal_functions_and_tiny_ones_make_no_modes():
         ((DirichletForm(), LEFT, None, X), {"which": "first"}, ValueError, "which='first'"),
         ((DirichletForm(), LEFT, None, X), {"n_components": 0}, ValueError, "n_components=0"),
         ((DirichletForm(), LEFT, None, X), {"tolerance": 2.0}, ValueError, "tolerance=2.0"),
+        ((DirichletForm(), LEFT, None, X), {"regularization": -1.0}, ValueError, "regularization=-1.0"),
         ((DirichletForm(), LEFT, None, X), {"weights": np.zeros(25)}, ValueError, "weights: expected some"),
         ((DirichletForm(), LEFT, None, X), {"weights": -np.ones(25)}, ValueError, "weights: expected no negative"),
         ((DirichletForm(), LEFT, None, np.full((3, 2), np.nan)), {}, ValueError, "NaN"),

@@ -25,6 +25,14 @@ def test_kernel_jl_is_the_sketch_of_the_paper():
     np.testing.assert_allclose(model.transform(NEW), expected, rtol=1e-10)
 
 
+def test_without_centering_it_is_the_sketch_of_equation_1():
+    model = KernelJL(n_components=3, bandwidth=BANDWIDTH, random_state=1, center=False).fit(POINTS)
+    expected = [oracle.kernel_jl_uncentered(POINTS, x, model.sketch_, BANDWIDTH) for x in NEW]
+    np.testing.assert_allclose(model.transform(NEW), expected, rtol=1e-10)
+    with pytest.raises(TypeError, match="center='no'"):
+        KernelJL(center="no").fit(POINTS)
+
+
 def test_nystrom_is_the_rank_d_pseudo_inverse_of_the_paper():
     images = NystromEmbedding(n_components=4, bandwidth=BANDWIDTH).fit(POINTS).transform(NEW)
     assert images.shape == (4, 4)
