@@ -173,7 +173,11 @@ ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     kmc.scores.NystromKEF: (
         score,
         SECTIONS,
-        changes(*COMMON, "n_basis", "landmarks", "jitter", components=0.5),
+        changes(
+            *(*COMMON, "n_basis", "landmarks", "jitter"),
+            components=0.5,
+            basis=Change(Monomials(2, 2), {"n_basis": 100}),
+        ),
     ),
     kmc.scores.LiteKEF: (
         score,

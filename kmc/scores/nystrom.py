@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.bases import Basis, KernelExpansion, KernelGradients
+from kmc.bases import Basis, Contraction, KernelExpansion, KernelGradients
+from kmc.bases.base import as_basis
 from kmc.checks import Seed, is_number, is_whole
 from kmc.scores.base import hessian_of
 from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
@@ -50,13 +51,19 @@ class NystromKEF(BasisEstimator):
     cv : int
         Number of folds for the selection.
     random_state : int, Generator or None
+    basis : Basis, optional
+        Functions of X in place of the gradients at landmarks, any of :mod:`kmc.bases` or an object with ``size``,
+        ``values``, ``gradients`` and ``laplacians``: lemma 4 of the paper. G is its ``gram()``, or the identity if that
+        is None. Leave ``n_basis``, ``landmarks`` and ``components`` out then; kernel and bandwidth only matter for the
+        choice of an open base density.
 
     Attributes
     ----------
     landmarks_ : ndarray, shape (m, d)
+        Without ``basis``; likewise:
     components_ : ndarray of int
         Indices a d + i of the components used.
-    coefficients_ : ndarray, shape (len(components_),)
+    coefficients_ : ndarray, shape (len(components_),), or (p,) with a basis of p functions
         β.
     kernel_, bandwidth_, regularization_, base_density_
         The chosen ones.
@@ -90,6 +97,13 @@ class NystromKEF(BasisEstimator):
     >>> estimator = NystromKEF(n_basis=20, base="uniform", random_state=0).fit(X)
     >>> bool(np.abs(estimator.gradient([[1.0, 0.0]]) - [[-1.0, 0.0]]).max() < 0.3)
     True
+
+    A normal distribution in polynomials of degree two, up to the penalty:
+
+    >>> from kmc.bases import Monomials
+    >>> quadratic = NystromKEF(basis=Monomials(2, 2), base="uniform", regularization=1e-6).fit(X)
+    >>> bool(np.abs(quadratic.gradient([[1.0, 0.0]]) - [[-1.0, 0.0]]).max() < 0.2)
+    True
     """
 
     def __init__(
@@ -105,6 +119,7 @@ class NystromKEF(BasisEstimator):
         value_weight: float = 1.0,
         cv: int = 5,
         random_state: Seed = None,
+        basis: Any = None,
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth
@@ -117,27 +132,48 @@ class NystromKEF(BasisEstimator):
         self.value_weight = value_weight
         self.cv = cv
         self.random_state = random_state
+        self.basis = basis
 
     def hessian(self, X: Any) -> np.ndarray:
         """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d).
 
-        Only for radial kernels; TypeError otherwise.
+        Only for radial kernels, and a basis with derivatives of order two; TypeError otherwise.
         """
         return hessian_of(self, X)
 
+    @property
+    def _basis_follows_data(self) -> bool:  # type: ignore[override]
+        return self.basis is None
+
+    def _read(self, x: np.ndarray, values: Any, weights: Any) -> Samples:
+        samples = super()._read(x, values, weights)
+        return samples if self.basis is None else samples._replace(center=np.zeros(x.shape[1]))  # functions of X itself
+
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
+        if self.basis is not None:
+            uniform = isinstance(self.landmarks, str) and self.landmarks == "uniform"
+            defaults = {"n_basis": self.n_basis == 100, "landmarks": uniform, "components": self.components is None}
+            for name, default in defaults.items():
+                if not default:
+                    raise ValueError(f"{name}={getattr(self, name)!r} has no effect with a basis: leave it out")
+            return
         draw_landmarks(self, samples, kernel, rng)
         self.components_ = draw_components(self.components, len(self.landmarks_), self.n_features_in_, rng)
 
     def _basis(self, kernel: Any) -> Basis:
+        if self.basis is not None:
+            return as_basis(self.basis, needs=("values", "gradients", "laplacians"))
         check_smooth(kernel, 3)
         components = None if len(self.components_) == self.landmarks_.size else self.components_
         return KernelGradients(kernel, self.landmarks_ - self.center_, components)
 
     def _penalties(self, basis: Any) -> dict[str, np.ndarray]:
-        return {"norm": basis.gram()}
+        gram = basis.gram()
+        return {"norm": np.eye(basis.size) if gram is None else gram}
 
-    def _function(self, basis: Any, coefficients: np.ndarray) -> KernelExpansion:
+    def _function(self, basis: Any, coefficients: np.ndarray) -> KernelExpansion | Contraction:
+        if self.basis is not None:
+            return Contraction(basis, coefficients)
         gradients = np.zeros(basis.centers.size)
         gradients[self.components_] = coefficients
         gradients = gradients.reshape(basis.centers.shape)

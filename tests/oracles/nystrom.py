@@ -76,3 +76,20 @@ def function(beta, Y, bandwidth, x):
     """Equation 5: f(x) = Σ_a Σ_i β_(a,i) ∂_i k(Y_a, x)."""
     d = Y.shape[1]
     return sum(beta[a * d + i] * first(i, Y[a], x, bandwidth) for a in range(len(Y)) for i in range(d))
+
+
+def lemma_4(X, functions, gram, regularization, base_gradient, step=1e-3):
+    """β = -(BᵀB/n + λG)⁻¹ h of lemma 4, for functions of one point, with derivatives by central differences.
+
+    B_(b,i),a = ∂_i y_a(X_b) and h_a = (1/n) Σ_b Σ_i ∂_i² y_a(X_b) + ∂_i y_a(X_b) ∂_i log q0(X_b).
+    """
+    n, d = X.shape
+    B, h = np.zeros((n * d, len(functions))), np.zeros(len(functions))
+    for b in range(n):
+        for i in range(d):
+            e = step * np.eye(d)[i]
+            for a, y in enumerate(functions):
+                up, here, down = y(X[b] + e), y(X[b]), y(X[b] - e)
+                B[b * d + i, a] = (up - down) / (2 * step)
+                h[a] += ((up - 2 * here + down) / step**2 + B[b * d + i, a] * base_gradient[b, i]) / n
+    return -np.linalg.solve(B.T @ B / n + regularization * gram, h)

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
+from kmc.bases import Basis, KernelGradients, KernelSections, Monomials
 from kmc.kernels import Gaussian, InverseMultiquadric, Metric, Polynomial
+from kmc.kernels.derivatives import derivative
+from kmc.scores import FullKEF, LiteKEF
 from kmc.scores.nystrom import NystromKEF, draw_components
 from tests.oracles import differences
 from tests.oracles import nystrom as oracle
@@ -131,3 +134,92 @@ def test_values_out_of_range(rng, components):
 def test_types(rng, components):
     with pytest.raises(TypeError, match="components="):
         draw_components(components, 4, 3, rng)
+
+
+# Lemma 4: any basis
+
+GIVEN = {"regularization": LAMBDA, "jitter": 0.0}
+
+
+class WithXi(Basis):
+    """Gradients of the kernel at points, and ξ = (1/n) Σ_b Δk(X_b, ·), which is outside of their span."""
+
+    def __init__(self, kernel, points):
+        self.kernel, self.points, self.inner = kernel, points, KernelGradients(kernel, points)
+        self.size = points.size + 1
+
+    def xi(self, x, *axes):
+        """Mean over the points of the Laplacian's derivative along the axes."""
+        d, total = x.shape[1], 0.0
+        for i in range(d):
+            index = np.bincount([i, i, *axes], minlength=d)
+            total = total + derivative(self.kernel, index.tolist(), x, self.points).mean(axis=1)
+        return total
+
+    def values(self, x):
+        return np.column_stack([self.inner.values(x), self.xi(x)])
+
+    def gradients(self, x):
+        xi = np.stack([self.xi(x, j) for j in range(x.shape[1])], axis=1)
+        return np.concatenate([self.inner.gradients(x), xi[:, None]], axis=1)
+
+    def laplacians(self, x):
+        return np.column_stack([self.inner.laplacians(x), sum(self.xi(x, j, j) for j in range(x.shape[1]))])
+
+    def gram(self):
+        """<∂_i k(Y, ·), ξ> = ∂_i ξ(Y), and <ξ, ξ> = (1/n) Σ_b Δξ(X_b)."""
+        across = np.stack([self.xi(self.points, j) for j in range(self.points.shape[1])], axis=1).ravel()
+        own = np.mean(sum(self.xi(self.points, j, j) for j in range(self.points.shape[1])))
+        return np.block([[self.inner.gram(), across[:, None]], [across[None], np.array([[own]])]])
+
+
+def test_lemma_4_in_polynomials():
+    found = NystromKEF(basis=Monomials(3, 2), base="gaussian", **GIVEN).fit(X)
+    functions = [lambda x, a=a: Monomials(3, 2).values(x[None])[0, a] for a in range(9)]
+    expected = oracle.lemma_4(X, functions, np.eye(9), LAMBDA, found.base_density_.gradient(X))
+    np.testing.assert_allclose(found.coefficients_, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_and_sections_of_the_kernel_as_a_basis_give_the_estimators_of_that_name():
+    kernel = Gaussian(BANDWIDTH)
+    given = {"bandwidth": BANDWIDTH, "landmarks": X[:8], "base": "uniform", **GIVEN}
+    for basis, other in (
+        (KernelGradients(kernel, X[:8]), NystromKEF("gaussian", **given)),
+        (KernelSections(kernel, X[:8]), LiteKEF("gaussian", penalty="norm", **given)),
+    ):
+        found = NystromKEF(basis=basis, base="uniform", **GIVEN).fit(X)
+        other.fit(X)
+        np.testing.assert_allclose(found.gradient(POINTS), other.gradient(POINTS), rtol=1e-7)
+        np.testing.assert_allclose(found.laplacian(POINTS), other.laplacian(POINTS), rtol=1e-7)
+        assert found.objective(POINTS) == pytest.approx(other.objective(POINTS))
+
+
+def test_with_xi_and_all_samples_it_is_the_full_estimator():
+    x = X[:12]
+    full = FullKEF("gaussian", bandwidth=BANDWIDTH, regularization=LAMBDA, base="uniform").fit(x)
+    found = NystromKEF(basis=WithXi(Gaussian(BANDWIDTH), x), base="uniform", **GIVEN).fit(x)
+    np.testing.assert_allclose(found.gradient(POINTS), full.gradient(POINTS), rtol=1e-5)
+    without = fitted(x, n_basis=12, regularization=LAMBDA)
+    assert np.abs(without.gradient(POINTS) - full.gradient(POINTS)).max() > 1e-4
+
+
+def test_a_basis_in_a_stream_gives_the_sums_of_all_blocks():
+    model = NystromKEF(basis=Monomials(2, 2), base="uniform", **GIVEN)
+    whole = NystromKEF(basis=Monomials(2, 2), base="uniform", **GIVEN).fit(X)
+    model.partial_fit(X[:20]).partial_fit(X[20:])
+    np.testing.assert_allclose(model.coefficients_, whole.coefficients_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"n_basis": 20}, ValueError, "n_basis=20 has no effect with a basis"),
+        ({"landmarks": X[:3]}, ValueError, "landmarks="),
+        ({"components": 0.5}, ValueError, "components=0.5"),
+        ({"basis": 3}, TypeError, "basis=3: expected an object of kmc.bases"),
+        ({"basis": Monomials}, TypeError, "expected an object of kmc.bases"),
+    ],
+)
+def test_errors_with_a_basis(options, error, words):
+    with pytest.raises(error, match=words):
+        NystromKEF(**({"basis": Monomials(2, 2)} | options)).fit(X)
