@@ -34,6 +34,26 @@ in `benchmarks/results`, and decides each verdict by these numbers; the command 
 - **not measured**: with the reason.
 """
 
+LITERAL = (
+    ("001, algorithm 1, footnote 6", "`kmc.spectral.galerkin`, with `regularization=` for the footnote", "galerkin"),
+    ("001, equation 16", "`kmc.spectral.GraphLaplacian`", "graph"),
+    ("001, algorithms 4 and 5", "`kmc.regression.HermiteRegression`", "hermite"),
+    ("002, equation 1", "`kmc.spectral.KernelJL(center=False)`; the default centers, as in section 5", "sketches"),
+    ("002, section 5.2", "`kmc.spectral.NystromEmbedding`, `KernelPCA`", "sketches"),
+    ("003, algorithms 1 and 2, equation 17", '`kmc.spectral.DiffusionMap(method="penalized")`', "diffusion_maps"),
+    ("004, equations 2 to 4", "`kmc.scores.FullKEF`", "full"),
+    ("004, theorem 1", "`kmc.scores.NystromKEF`, with `components=` for subsampled components", "nystrom"),
+    (
+        "004, lemma 4",
+        "`kmc.scores.NystromKEF(basis=)`; in sections, with λK or λ(K + I), `LiteKEF(penalty=)`",
+        "nystrom",
+    ),
+    ("004, section 3, random features", "`kmc.scores.FiniteKEF`", "fourier"),
+    ("004, autoencoder", "`kmc.scores.DenoisingAutoencoder`", "autoencoder"),
+    ("004, section 5.2", "`kmc.ScoreHMC`", "kmc_paper"),
+)
+"""Estimators as they are written, the names in kmc, and modules of tests/oracles that transcribe the formulas."""
+
 
 def page() -> str:
     """The text of docs/papers.md."""
@@ -55,6 +75,14 @@ def page() -> str:
         ]
         text += [markdown(["", "the paper", "kmc", "holds"], claims, 4), ""]
         text += [f"{entry.item}, beside it: {entry.beside}.\n" for entry in mine if entry.beside]
+    oracles = [(what, name, f"`tests/oracles/{oracle}.py`") for what, name, oracle in LITERAL]
+    text += [
+        "## The estimators as they are written",
+        "",
+        "Slow, literal transcriptions of the formulas check them.",
+        "",
+    ]
+    text += [markdown(["paper", "in kmc", "checked by"], oracles, 3)]
     return "\n".join(text).rstrip() + "\n"
 
 
