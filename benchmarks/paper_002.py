@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from paper_entries import Claim, Entry, mean, rows
+from paper_entries import Claim, Entry, mean, rows, slope
 from score_results import grouped, number
 
 TITLE = "Kpotufe and Sriperumbudur (2020), *Gaussian sketching yields a J-L lemma in RKHS*"
@@ -96,9 +96,35 @@ def sketch_sizes() -> Entry:
     return Entry("002", "Figure 2, sizes n and d", sketches_command("figure2"), claims, limits)
 
 
+def rate_of_sketches() -> Entry:
+    found = grouped(rows("spectral_sketches_theorem1"), "subsample", "components")
+    errors = {size: mean(group, "error") for size, group in found.items()}
+    sides = sorted({n for n, _ in errors})
+    fitted = slope((n, errors[n, n]) for n in sides)
+    ends = [number(errors[n, n]) for n in (sides[0], sides[-1])]
+    apart = [errors[sides[0], sides[-1]], errors[sides[-1], sides[0]]]
+    claims = [
+        Claim(
+            "Errors of inner products are of the order (n ∧ d)^-1/2.",
+            f"slope {fitted:.2f} with n = d from {sides[0]} to {sides[-1]:,}; errors of {ends[0]} to {ends[1]}, relative "
+            "to the largest product",
+            fitted < -0.4,
+        ),
+        Claim(
+            "The smaller of n and d decides.",
+            f"with one of the two {sides[-1]:,} and the other {sides[0]}: {number(apart[0])} (n small), "
+            f"{number(apart[1])} (d small)",
+            min(apart) > 2 * errors[sides[-1], sides[-1]],
+        ),
+    ]
+    limits = "50 sections of one kernel and one distribution, not the whole unit ball"
+    return Entry("002", "Theorem 1, the rate", sketches_command("theorem1"), claims, limits)
+
+
 ENTRIES = (
     clusters,
     data_sets,
     clustering,
     sketch_sizes,
+    rate_of_sketches,
 )

@@ -23,7 +23,7 @@ PAPERS = {"001": paper_001, "002": paper_002, "003": paper_003, "004": paper_004
 
 HEAD = """# The four papers, figure by figure
 
-kmc implements four papers. This page lists every figure and table of them, and the two rates that were measured: what
+kmc implements four papers. This page lists every figure and table of them, and the three rates that were measured: what
 the paper says, what kmc measured, and whether they agree. `python benchmarks/papers.py` writes the page from the rows
 in `benchmarks/results`, and decides each verdict by these numbers; the command of an entry measures them again.
 {doc}`mathematics` says which equation is where in the package.

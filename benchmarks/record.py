@@ -83,7 +83,7 @@ PAGES = {
     "sketches": Page(
         "Figures and tables of the paper on sketches of kernel features",
         ("spectral_sketches.py", "--seeds", "30"),
-        tuple(f"spectral_sketches_{part}.csv" for part in ("figure1", "figure2", "table2", "times")),
+        tuple(f"spectral_sketches_{part}.csv" for part in ("figure1", "figure2", "table2", "times", "theorem1")),
         ("spectral_sketches_figure1.png",),
     ),
     "scores": Page(
