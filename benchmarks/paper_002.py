@@ -106,7 +106,7 @@ def rate_of_sketches() -> Entry:
     claims = [
         Claim(
             "Errors of inner products are of the order (n ∧ d)^-1/2.",
-            f"slope {fitted:.2f} with n = d from {sides[0]} to {sides[-1]:,}; errors of {ends[0]} to {ends[1]}, relative "
+            f"slope {fitted:.2f} with n = d = {sides[0]} to {sides[-1]:,}; errors of {ends[0]} to {ends[1]}, relative "
             "to the largest product",
             fitted < -0.4,
         ),

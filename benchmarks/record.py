@@ -92,6 +92,7 @@ PAGES = {
         tuple(f"scores_{part}.csv" for part in ("figure1", "figure2", "figure3", "figure3b", "convergence", "speed")),
         tuple(f"scores_{part}.png" for part in ("figure1", "figure2", "figure3", "figure3b", "convergence")),
     ),
+    "landmarks": Page("Do leverage scores choose better landmarks?", ("landmarks.py",), ("landmarks.csv",)),
     "score-defaults": Page(
         "Score estimators at their defaults beside kscore's, tuned by the truth", ("score_defaults.py", "--seeds", "1")
     ),
