@@ -93,7 +93,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="how many")
     parser.add_argument("--dims", type=int, nargs="+", default=[2, 5, 10, 15, 20], help="dimensions of ring and grid")
     parser.add_argument("--models", nargs="+", help="only cells with these names; all by default")
-    parser.add_argument("--data", type=Path, help="figure3: posterior sketch, .npy of shape (2000, 9)")
+    parser.add_argument(
+        "--data", type=Path, help="figure3: posterior sketch, .npy of shape (2000, 9), as score_glass_sketch.py makes"
+    )
     parser.add_argument("--glass", type=Path, help="figure3: UCI's glass.data")
     parser.add_argument("--repetitions", type=int, default=50, help="figure3: trajectories of each seed")
     parser.add_argument(
