@@ -28,7 +28,6 @@ from kmc.samplers.tuning import Trials, choose_inner_chain_length, ends_of, long
 from kmc.samplers.walkers import Walkers, cloud_around, requested, start_spread
 from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.density import Component, Density
-from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.climbs import Climbs
 from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.mass import deepest
@@ -95,7 +94,6 @@ class KernelHMCState:
             share = self._budget
         self._last = share if setup.warmup is None else setup.warmup * setup.chains
         self._climbs: Climbs | None = None
-        self._approximation = None if setup.approximation is None else Approximation(setup.approximation)
         self._asked = self._first_points()
         self._learning: Learning | None = None
         self._starts: np.ndarray | None = None  # draws of the frozen surrogate, while they are evaluated
@@ -175,7 +173,7 @@ class KernelHMCState:
     def _first_points(self):
         """Return points around the start points, and those that check the user's gradient at these."""
         setup = self.setup
-        if self._approximation is not None and len(points := self._points_of_approximation()):
+        if len(points := self._points_of_approximation()):
             return points
         if setup.structure is not None and setup.initial_outputs is not None and not self._has_given_outputs:
             starts = setup.initial, setup.initial_log_density, setup.initial_outputs
@@ -198,11 +196,14 @@ class KernelHMCState:
 
     def _points_of_approximation(self):
         """Return draws of the posterior that the cheap simulator implies, which is learned as any other."""
-        setup, cheap = self.setup, self._approximation
+        setup, cheap = self.setup, self.setup.approximation
+        none = setup.initial[:0]
+        if cheap is None or setup.structure is None or self._has_given_outputs:
+            return none
         outputs = cheap.at(setup.initial)
         values = log_densities(setup.structure, setup.initial, outputs)
-        if self._has_given_outputs or not np.isfinite(values).any():
-            return setup.initial[:0]
+        if not np.isfinite(values).any():
+            return none
         alone = setup._replace(
             initial_log_density=np.where(np.isfinite(values), values, -np.inf),
             initial_outputs=outputs,
@@ -218,6 +219,7 @@ class KernelHMCState:
             outputs = cheap.at(points)
             values = log_densities(setup.structure, points, outputs)
             state.advance(np.where(np.isfinite(values), values, -np.inf), outputs)
+        assert state._learning is not None
         draws = np.unique(state._learning.draws, axis=0)
         return self._rng.permutation(draws)[: len(setup.structure.inputs) + 2]
 
@@ -257,7 +259,7 @@ class KernelHMCState:
                 noisy=self.setup.noisy,
                 outputs=self._outputs,
                 structure=self.setup.structure,
-                approximation=self._approximation,
+                approximation=self.setup.approximation,
                 known=self.setup.known,
             )
         else:

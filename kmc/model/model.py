@@ -346,6 +346,7 @@ class Model:
         )
 
     def _approximated(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
+        assert self.simulation is not None
         return self.simulation.approximated(self._by_name(x), *self.args, **self.kwargs)
 
     @property

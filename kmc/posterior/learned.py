@@ -20,7 +20,6 @@ from kmc.interrupts import uninterrupted
 from kmc.kernel_hmc.learning import Learning
 from kmc.posterior.results import Result
 from kmc.samplers.local_mixture import draw_from, local_mixture, log_density_of
-from kmc.surrogate.emulator.approximation import Approximation
 
 LEARNED = "predictions by a surrogate of the evaluations, with the errors of its regression; too few draws for more"
 """What results say of themselves."""
@@ -106,7 +105,7 @@ class Learned:
             noisy=run.noisy,
             outputs=outputs[0],
             structure=run.structure,
-            approximation=None if run.approximate is None else Approximation(run.approximate),
+            approximation=run.approximation,
             known=run.known,
         )
         for _ in range(_SEARCHES):

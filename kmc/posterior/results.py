@@ -16,7 +16,7 @@ from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen_surrogates import decoded
 from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
 from kmc.run.store.load import load
-from kmc.run.structure import Known, Structure, added, structured
+from kmc.run.structure import Approximation, Known, Structure, added, structured
 from kmc.run.warning_codes import OF_DRAWS, warnings
 
 _STREAM = 2**31 + 2  # a key that no SeedSequence of a run spawns
@@ -50,8 +50,8 @@ class Result:
         Those of the model's simulator at these evaluations, NaN where they are not known.
     structure : Structure or None
         What the log-density is of these outputs.
-    approximate : callable or None
-        From points (k, d) to the outputs (k, n) of a cheap simulator.
+    approximation : Approximation or None
+        A cheap simulator of these outputs.
     known : Known or None
         What is known of the log-density.
     """
@@ -66,7 +66,7 @@ class Result:
     n_draws: int = 0
     outputs: np.ndarray | None = None
     structure: Structure | None = None
-    approximate: Callable[[np.ndarray], np.ndarray] | None = None
+    approximation: Approximation | None = None
     known: Known | None = None
 
 
@@ -145,7 +145,7 @@ def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
     outputs = outputs_of(idata, len(x), known)
     if not known.holds(x, values, outputs):
         return found
-    return replace(found, outputs=outputs, structure=known.structure, approximate=known.approximate)
+    return replace(found, outputs=outputs, structure=known.structure, approximation=known.approximation)
 
 
 def _as_x(points: np.ndarray) -> dict[str, np.ndarray]:

@@ -197,7 +197,7 @@ class IndependentRun:
                 initial_log_prior=self._log_prior(points),
                 structure=None if self._structured is None else self._structured.structure,
                 initial_outputs=outputs,
-                approximation=None if self._structured is None else self._structured.approximate,
+                approximation=None if self._structured is None else self._structured.approximation,
                 known=self._added,
             )
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from kmc.surrogate import transforms
 from kmc.surrogate.coordinates.noncentered import NonCentered
 from kmc.surrogate.coordinates.transport import APART
 from kmc.surrogate.emulator import observations
+from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.emulator.structure import Data, Parameters, Structure
 from kmc.surrogate.splines import Known, Splines
@@ -64,24 +65,7 @@ class Structured:
 
     structure: Structure
     likelihoods: Mapping[str, Any]
-    approximation: Callable[[np.ndarray], Mapping[str, np.ndarray]] | None = None
-
-    @property
-    def approximate(self) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Return a function from points (k, d) to the η (k, n) of a cheap simulator, NaN where it fails; or None."""
-        return None if self.approximation is None else self._approximate
-
-    def _approximate(self, x):
-        found, error = np.full((len(x), len(self.structure.data.observed)), np.nan), None
-        for row, point in zip(found, x, strict=True):
-            try:
-                row[:] = self.outputs([self.approximation(point)])[0]
-            except Exception as raised:
-                error = raised
-        if error is not None and np.isnan(found).all():
-            sentence = f"approximation failed at all of {len(x)} points, the last time with {error!r}"
-            warnings.warn(sentence, KmcWarning, stacklevel=2)
-        return found
+    approximation: Approximation | None = None
 
     def outputs(self, blobs: Sequence[Mapping[str, np.ndarray] | None]) -> np.ndarray:
         """Return η (k, n) of evaluations by their blobs; NaN where these have none, or where it is infinite."""
@@ -120,7 +104,28 @@ def structured(model: Model) -> Structured | None:
     parameters = _parameters(known, model.dim)
     if parameters is None:
         return None
-    return Structured(Structure(known.inputs, parameters, _joined(parts)), known.likelihoods, known.approximation)
+    found = Structured(Structure(known.inputs, parameters, _joined(parts)), known.likelihoods)
+    return found if known.approximation is None else replace(found, approximation=_approximation(found, known))
+
+
+def _approximation(found: Structured, known: KnownParts) -> Approximation:
+    """Return the cheap simulator, whose outputs are NaN where it fails."""
+    cheap = known.approximation
+    assert cheap is not None
+
+    def outputs(x):
+        rows, error = np.full((len(x), len(found.structure.data.observed)), np.nan), None
+        for row, point in zip(rows, x, strict=True):
+            try:
+                row[:] = found.outputs([cheap(point)])[0]
+            except Exception as raised:
+                error = raised
+        if error is not None and np.isnan(rows).all():
+            sentence = f"approximation failed at all of {len(x)} points, the last time with {error!r}"
+            warnings.warn(sentence, KmcWarning, stacklevel=2)
+        return rows
+
+    return Approximation(outputs)
 
 
 def _eta(likelihood, output):

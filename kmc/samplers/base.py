@@ -8,11 +8,11 @@ calls the target, so that the caller decides where evaluations run, counts them 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.splines import Known
 
@@ -48,8 +48,7 @@ class SamplerSetup(NamedTuple):
     # Of a model with a simulator, for samplers that learn its outputs: what is known, and outputs (k, n) at the starts.
     structure: Structure | None = None
     initial_outputs: np.ndarray | None = None
-    # Of a cheap simulator: outputs (k, n) at points (k, d), NaN where it has none; called at any number of points.
-    approximation: Callable[[np.ndarray], np.ndarray] | None = None
+    approximation: Approximation | None = None  # a cheap simulator, which may be called at any point
     known: Known | None = None  # what is added to the user's function
     # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it apart.
     initial_log_prior: np.ndarray | None = None

@@ -8,7 +8,6 @@ import pytest
 import kmc
 from kmc.model.evaluate import evaluate_point
 from kmc.run.structure import structured
-from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.process import Seen
 
@@ -125,7 +124,7 @@ def test_the_difference_is_predicted_with_its_error():
     found = [evaluate_point(model, x) for x in points]
     values = np.array([one.log_density for one in found])
     outputs = known.outputs([one.blobs for one in found])
-    cheap = Approximation(known.approximate)
+    cheap = known.approximation
     cheap.at(points)
     few = slice(0, 6)
     seen = Seen(points[few], values[few], points[few], np.full((6, 2), np.nan), outputs=outputs[few])
