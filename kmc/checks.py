@@ -121,6 +121,13 @@ def as_amount(name: str, value: Any, unit: str) -> float | None:
     return float(value)
 
 
+def check_some(**given: Any) -> None:
+    """Raise a ValueError if all of these arguments are None."""
+    if all(value is None for value in given.values()):
+        *names, last = [f"{name}=None" for name in given]
+        raise ValueError(f"{', '.join(names)} and {last}: give at least one of them")
+
+
 def as_flag(name: str, value: Any) -> bool:
     """Return a flag of Python or NumPy as a bool; raise a TypeError for anything else."""
     if not isinstance(value, (bool, np.bool_)):

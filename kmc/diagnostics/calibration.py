@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from kmc.model.evaluate import Evaluation, Mapper, evaluate_block, stream_of
 from kmc.model.model import Model
 from kmc.model.posterior import TOTAL
 from kmc.model.returned import Failure
+from kmc.run.arguments import RunRequest, as_history, as_sampler
 from kmc.run.display import steps
 from kmc.run.executors import as_executor
 from kmc.run.prepare import prepare, refuse_unknown
@@ -32,8 +33,11 @@ from kmc.run.warning_codes import CODES
 
 LOG_LIKELIHOOD = "log_likelihood"
 _SETTINGS = "calibration.json"
-_OPTIONS = inspect.signature(prepare).parameters.keys() - {"target", "seed", "executor", "store", "resume", "trust"}
-_DEFAULTS = {name: p.default for name, p in inspect.signature(sample).parameters.items() if name in _OPTIONS}
+_DEFAULTS = {
+    name: p.default
+    for name, p in inspect.signature(sample).parameters.items()
+    if name in {each.name for each in fields(RunRequest)} - {"seed"}
+}
 _LEVEL = 0.01  # of a warning, for all quantities together
 _SIMULATIONS = 10_000  # sets of uniform numbers; a p-value is at least about the inverse of it
 _MOST_POINTS = 1000  # at which distribution functions are compared: tables grow with them
@@ -144,7 +148,7 @@ def simulation_based_calibration(
         simulate = model.simulation.simulate
     if not callable(simulate):
         raise TypeError(f"simulate={simulate!r}: expected a function of the parameters and of a Generator")
-    refuse_unknown(sample, {name: value for name, value in options.items() if name not in _OPTIONS})
+    refuse_unknown(sample, {name: value for name, value in options.items() if name not in _DEFAULTS})
     where = as_executor(executor)
     progress = as_flag("progress", progress)
     with closing(_Kept(store, as_flag("resume", resume), seed, options)) as kept:
@@ -235,7 +239,10 @@ class _Run:
     def ranks(self, i: int) -> dict[str, Any]:
         """Make the run, and return numbers and arrays."""
         model, truth, seed, rng = self.problem(i)
-        run = prepare(**{**_DEFAULTS, **self.options, "target": model, "seed": seed})
+        options = {**_DEFAULTS, "initial": model.initial, **self.options}
+        options["sampler"] = as_sampler(options["sampler"])
+        options["history"] = as_history(options["history"], model, options["sampler"])
+        run = prepare(RunRequest(model=model, seed=seed, **options), None, None)
         with closing(run.sweeps()) as sweeps:
             for _ in sweeps:
                 pass

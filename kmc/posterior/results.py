@@ -10,9 +10,9 @@ from typing import Any, Never
 
 import numpy as np
 
-from kmc.checks import Seed
+from kmc.checks import Seed, as_seed
 from kmc.control_variates.replicate import Replicate
-from kmc.run.arguments import as_model, as_seed
+from kmc.run.arguments import as_model
 from kmc.run.frozen_surrogates import decoded
 from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
 from kmc.run.store.load import load

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-import numpy as np
-
-from kmc.checks import as_number, is_whole
-from kmc.checks import as_seed as as_seed
+from kmc.checks import as_amount, as_flag, as_number, is_whole
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.model.model import Model
 from kmc.model.pymc_model import from_pymc
@@ -18,7 +15,7 @@ from kmc.model.stan_model import from_stan
 from kmc.run.history import Given, as_given
 from kmc.samplers.adaptive_langevin import AdaptiveLangevin
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
-from kmc.samplers.base import Sampler
+from kmc.samplers.base import Request, Sampler
 from kmc.samplers.delayed_acceptance import DelayedAcceptance
 from kmc.samplers.kameleon import Kameleon
 from kmc.samplers.parallel_tempering import Tempered
@@ -87,7 +84,7 @@ def as_sampler(sampler: Any) -> Sampler:
     return sampler
 
 
-def as_independent_runs(independent_runs: Any, chains: int) -> int:
+def _as_independent_runs(independent_runs: Any, chains: int) -> int:
     """Check that the number of independent runs divides the number of chains, and return it."""
     independent_runs = as_number("independent_runs", independent_runs, 1)
     if chains % independent_runs:
@@ -98,15 +95,8 @@ def as_independent_runs(independent_runs: Any, chains: int) -> int:
     return independent_runs
 
 
-def as_initial(initial: Any, chains: int, model: Model) -> np.ndarray | None:
-    """Start points (k, d), k >= chains: those given, or else the model's `initial`; None for random ones."""
-    if initial is None:
-        initial = model.initial
-    return None if initial is None else model.start_points(initial, chains)
-
-
 def as_history(history: Any, model: Model, sampler: Sampler) -> Given | None:
-    """Existing evaluations, for a sampler that learns from them."""
+    """Return existing evaluations, for a sampler that learns from them."""
     if history is not None and not getattr(sampler, "_takes_history", False):
         raise ValueError(
             f"history is given, and sampler={sampler.name!r} does not use it: leave it out, or use 'kernel-hmc'"
@@ -121,34 +111,45 @@ def as_callback(callback: Any) -> Any:
     return callback
 
 
-@dataclass(frozen=True)
-class Request:
-    """All arguments that determine the draws, after the checks; see :func:`kmc.sample` for their meaning.
+@dataclass(frozen=True, kw_only=True)
+class RunRequest(Request):
+    """A request that the run layer fulfills: it evaluates a model.
 
     Attributes
     ----------
     model : Model
-    sampler : Sampler
-        Options of an algorithm.
-    chains, independent_runs : int
-        The first is a multiple of the second.
-    draws, max_evaluations : int or None
-        Not both are None.
-    warmup : int or None
-    seed : SeedSequence
-    initial : ndarray, shape (k, d), or None
-        Unconstrained.
+    independent_runs : int
+        It divides ``chains``.
     history : Given or None
         Existing evaluations.
+    max_time : float or None
+        Seconds for this call.
+    precision : float or None
+        The run ends when no standard error of a mean or a standard deviation is larger, in standard deviations.
+    save_surrogate : bool
+        Whether results include the frozen surrogate and the proposals.
     """
 
     model: Model
-    sampler: Sampler
-    chains: int
-    independent_runs: int
-    draws: int | None
-    warmup: int | None
-    max_evaluations: int | None
-    seed: np.random.SeedSequence
-    initial: np.ndarray | None
+    independent_runs: int = 1
     history: Given | None = None
+    max_time: float | None = None
+    precision: float | None = None
+    save_surrogate: bool = True
+
+    def __post_init__(self) -> None:
+        __tracebackhide__ = True
+        super().__post_init__()
+        runs = _as_independent_runs(self.independent_runs, self.chains)
+        object.__setattr__(self, "independent_runs", runs)
+        object.__setattr__(self, "max_time", as_amount("max_time", self.max_time, "seconds"))
+        object.__setattr__(self, "precision", as_amount("precision", self.precision, "standard deviations"))
+        object.__setattr__(self, "save_surrogate", as_flag("save_surrogate", self.save_surrogate))
+        if self.initial is not None:
+            object.__setattr__(self, "initial", self.model.start_points(self.initial, self.chains))
+        least = 2 * (self.chains if self.initial is None else len(self.initial))
+        if self.max_evaluations is not None and self.max_evaluations < least:
+            raise ValueError(
+                f"max_evaluations={self.max_evaluations!r}: too few to evaluate the start and move every chain once, "
+                f"for which {least} are needed"
+            )

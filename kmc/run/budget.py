@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.ess import squared_error
-from kmc.run.arguments import Request
+from kmc.run.arguments import RunRequest
 from kmc.surrogate.quadratic import terms_of
 
 WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations, after which warm-up is told to end
@@ -21,7 +21,7 @@ _FIRST = 25  # draws per chain
 _GROWTH = 1.1  # of the number of draws between two looks: many looks would find an error that is small by chance
 
 
-def planned_evaluations(request: Request) -> int | None:
+def planned_evaluations(request: RunRequest) -> int | None:
     """Return how many evaluations the whole run takes; None if this is not known.
 
     It is their largest number, or approximately so if no budget bounds them.
@@ -35,7 +35,7 @@ def planned_evaluations(request: Request) -> int | None:
     return int(starts + request.independent_runs * warmup + request.draws * request.chains)
 
 
-def short_budget(request: Request) -> str | None:
+def short_budget(request: RunRequest) -> str | None:
     """Return a warning if ``max_evaluations`` is too small for a surrogate of so many parameters, or else None.
 
     None also for a sampler that takes no history, if a history is given, which supplies the values, or if the user has

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from kmc.checks import Seed, as_array, as_count, as_number
+from kmc.checks import Seed, as_array, as_count, as_number, as_seed
 from kmc.errors import EvaluationError
 from kmc.model.evaluate import Evaluator
 from kmc.model.model import Model
@@ -125,7 +125,7 @@ def find_start(
     n_points = as_number("n_points", n_points, 1)
     budget = as_count("max_evaluations", max_evaluations, 10)
     search = _Search(model, 200 + 100 * model.dim if budget is None else budget)
-    rng = np.random.default_rng(arguments.as_seed(seed))
+    rng = np.random.default_rng(as_seed(seed))
     known = structured(model)
     n_first = max(int(_SEARCHED * search.budget) if known is None else 0, 4)
     first = _first_points(model, bounds, rng, n_first)

@@ -11,7 +11,7 @@ from kmc.checks import MOST
 from kmc.errors import EvaluationError
 from kmc.model.model import Model
 from kmc.model.starts import TRIED, near, wide_batches
-from kmc.run.arguments import Request
+from kmc.run.arguments import RunRequest
 from kmc.run.evaluation_summary import constrained
 from kmc.run.simulated import simulated_data
 from kmc.run.structure import added, structured
@@ -35,7 +35,7 @@ class IndependentRun:
 
     Parameters
     ----------
-    request : Request
+    request : RunRequest
         The request of the whole run.
     max_evaluations : int or None
         For planning.
@@ -53,7 +53,7 @@ class IndependentRun:
 
     def __init__(
         self,
-        request: Request,
+        request: RunRequest,
         max_evaluations: int | None,
         seed: np.random.SeedSequence,
         blobs: BlobStore,

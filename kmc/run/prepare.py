@@ -1,19 +1,19 @@
-"""From the user's arguments to a run: every argument of :func:`kmc.sample` is checked here."""
+"""From a request to a run; and arguments of other packages, for which the errors give the name in kmc."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
-from inspect import signature
+from pathlib import Path
 from typing import Any
 
-from kmc.checks import as_amount, as_count, as_flag, as_number
-from kmc.run import arguments
-from kmc.run.arguments import Request
+from kmc.checks import check_some
+from kmc.run.arguments import RunRequest
 from kmc.run.executors import as_executor
 from kmc.run.run import Run
-from kmc.run.store.open import as_store, open_recorder, planned_limits, stored_given, stored_seed
+from kmc.run.store.base import Store
+from kmc.run.store.open import open_recorder, planned
 
 _DENSITY = "a log-density with further arguments: close over them, kmc.sample(lambda x: f(x, *args), ...)"
 _BOUNDS = 'a model with supports: kmc.Model(f, parameters={"a": kmc.Interval(0, 1), ...})'
@@ -54,76 +54,20 @@ _NEEDLESS = {
 
 
 def prepare(
-    *,
-    target: Any,
-    dim: Any,
-    initial: Any,
-    sampler: Any,
-    draws: Any,
-    warmup: Any,
-    chains: Any,
-    max_evaluations: Any,
-    seed: Any,
-    independent_runs: Any = 1,
-    executor: Any = None,
-    store: Any = None,
-    resume: Any = False,
-    save_warmup: bool = False,
-    max_time: Any = None,
-    trust: Any = False,
-    history: Any = None,
-    save_surrogate: Any = True,
-    precision: Any = None,
+    request: RunRequest, executor: Any, store: Path | Store | None, *, save_warmup: bool = False, trust: bool = False
 ) -> Run:
-    """Make a run that has not begun; parameters and errors are those of :func:`kmc.sample`.
+    """Make a run that has not begun.
 
     Its store, if it has one, is created or opened here, and locked.
     """
     __tracebackhide__ = True
+    check_some(draws=request.draws, max_evaluations=request.max_evaluations, max_time=request.max_time)
     where = as_executor(executor)
-    model = arguments.as_model(target, dim)
-    options = arguments.as_sampler(sampler)
-    chains = as_number("chains", chains, 1)
-    independent_runs = arguments.as_independent_runs(independent_runs, chains)
-    draws = as_count("draws", draws, 1)
-    warmup = as_count("warmup", warmup, 0)
-    max_evaluations = as_count("max_evaluations", max_evaluations, 1)
-    max_time = as_amount("max_time", max_time, "seconds")
-    precision = as_amount("precision", precision, "standard deviations")
-    if draws is None and max_evaluations is None and max_time is None:
-        raise ValueError("draws=None, max_evaluations=None and max_time=None: give at least one of them")
-    own = callable(getattr(store, "recorder", None))  # a backend from outside the package
-    path = None if own else as_store(store, resume)
-    trust = as_flag("trust", trust)
-    if trust and not resume:
-        raise ValueError(
-            "trust=True and resume=False: only a run that is resumed has anything to trust; leave trust out"
-        )
-    seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
-    initial = arguments.as_initial(initial, chains, model)
-    given = stored_given(path) if history is None else arguments.as_history(history, model, options)
-    least = 2 * (chains if initial is None else len(initial))
-    if max_evaluations is not None and max_evaluations < least:
-        raise ValueError(
-            f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once, for which "
-            f"{least} are needed"
-        )
-    limits = draws, max_evaluations
-    draws, max_evaluations = planned_limits(path, limits)
-    request = Request(
-        model, options, chains, independent_runs, draws, warmup, max_evaluations, seed_sequence, initial, given
-    )
-    save_surrogate = as_flag("save_surrogate", save_surrogate)
-    recorder = store.recorder(request) if own else None
-    if path is not None:
-        recorder = open_recorder(request, path, save_warmup, save_surrogate, trust, limits)
-    return Run(request, where, max_time, recorder, save_surrogate, precision)
-
-
-def prepare_from(given: Mapping[str, Any]) -> Run:
-    """Make a run from the ``locals()`` of a function that has all of :func:`prepare`'s arguments."""
-    __tracebackhide__ = True
-    return prepare(**{name: given[name] for name in _NAMES})
+    if not isinstance(store, Path):
+        return Run(request, where, None if store is None else store.recorder(request))
+    limits = request.draws, request.max_evaluations
+    request = planned(request, store)
+    return Run(request, where, open_recorder(request, store, save_warmup, trust, limits))
 
 
 def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, Any]) -> None:
@@ -160,6 +104,3 @@ def _advice(name: str, known: list[str]) -> str:
         return f"leave it out, {_NEEDLESS[name]}"
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}=?" if close else f"expected one of {', '.join(known)}"
-
-
-_NAMES = tuple(signature(prepare).parameters)

@@ -16,7 +16,7 @@ from kmc._version import __version__
 from kmc.model.model import Model
 from kmc.model.returned import GROUPS, LOG_LIKELIHOOD, group_of
 from kmc.model.simulation import OUTPUTS
-from kmc.run.arguments import Request
+from kmc.run.arguments import RunRequest
 from kmc.run.frozen_surrogates import Frozen, as_group, blocks_of, flattened, unflattened
 from kmc.run.history import EVALUATIONS
 from kmc.run.trace import Trace
@@ -201,7 +201,7 @@ def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.n
     return {EVALUATIONS: labeled(group)}
 
 
-def data_of(request: Request) -> dict[str, Mapping[str, Any]]:
+def data_of(request: RunRequest) -> dict[str, Mapping[str, Any]]:
     """By group and name, dimensions and arrays that are stored with the draws: the model's data, draws of its prior."""
     model = request.model
     if model.prior is None:

@@ -15,7 +15,7 @@ from kmc.model.priors import JointPrior
 from kmc.model.returned import failed_value
 from kmc.model.simulation import OUTPUTS
 from kmc.run.ahead import Ahead, Limits, Made
-from kmc.run.arguments import Request
+from kmc.run.arguments import RunRequest
 from kmc.run.budget import Spent, TimeLimit, is_look, largest_error, planned_evaluations
 from kmc.run.evaluation_summary import Highest, Rejected, ValueRange
 from kmc.run.executors import Executor
@@ -50,18 +50,11 @@ class Run:
 
     Parameters
     ----------
-    request : Request
-        The checked arguments.
+    request : RunRequest
     executor : Executor
         Where the log-density is evaluated.
-    max_time : float, optional
-        Seconds for this call.
     recorder : RunRecorder, optional
         Writes the run to a store; by default nothing is written.
-    save_surrogate : bool
-        Whether results include the frozen surrogate and the proposals.
-    precision : float, optional
-        The run ends when no standard error of a mean or a standard deviation is larger, in standard deviations.
 
     Attributes
     ----------
@@ -83,23 +76,19 @@ class Run:
 
     def __init__(
         self,
-        request: Request,
+        request: RunRequest,
         executor: Executor,
-        max_time: float | None = None,
         recorder: RunRecorder | None = None,
-        save_surrogate: bool = True,
-        precision: float | None = None,
     ):
         self.request, self.executor = request, executor
         self.recorder: RunRecorder = NullRecorder() if recorder is None else recorder
         self.draws, self.max_evaluations = self.recorder.attach(self)
         self.blobs = BlobStore(request.model)
         self.evaluate = Evaluator(request.model, keep=self._keep)
-        self.limit = TimeLimit(max_time)
+        self.limit = TimeLimit(request.max_time)
         self.compilation = Compilation()
         self.warmup_cut: int | None = None
-        self.save_surrogate = save_surrogate
-        self._wanted, self._precise = precision, False
+        self._precise = False
         seeds = [request.seed] if request.independent_runs == 1 else request.seed.spawn(request.independent_runs)
         budgets = shares(request.max_evaluations, request.independent_runs)
         self.independent_runs = [IndependentRun(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
@@ -226,14 +215,14 @@ class Run:
         reports = [one.checked() if whole else one.report() for one in self.independent_runs]
         cut = "interrupted" if self.interrupted else "" if self.ended else self.stopped_by or "stopped"
         found = self._statistics(trace) if len(trace) else {}
-        model, sampler = self.request.model, self.request.sampler
+        model, sampler, precision = self.request.model, self.request.sampler, self.request.precision
         spent = Spent(
             self.evaluate.n_evaluations,
             self.n_evaluations_warmup,
             model.dim,
             sampler.name in ("kernel-hmc", "score-hmc"),
         )
-        densities = [one.density() for one in self.independent_runs if self.save_surrogate and len(trace)]
+        densities = [one.density() for one in self.independent_runs if self.request.save_surrogate and len(trace)]
         further = self._further()
         finished = FinishedRun(
             sampler=sampler.name,
@@ -241,7 +230,7 @@ class Run:
             reports=reports,
             made=len(trace),
             draws=len(trace) if self._precise else self.draws,
-            precision=None if self._wanted is None or not len(trace) else (self._wanted, self._error(trace)),
+            precision=None if precision is None or not len(trace) else (precision, self._error(trace)),
             cut=cut,
             rejected=self._rejected.summary(self._flat(trace), self.evaluate.n_evaluations),
             density_range=(self._range.low, self._range.high) if self._range.is_of_a_density else None,
@@ -274,7 +263,7 @@ class Run:
         """Return further groups: the final state, and the evaluations if there are too few draws to answer from."""
         learned_from = [one.evaluated() for one in self.independent_runs]
         few = self.n_draws() * self.request.chains < ENOUGH_DRAWS
-        if not (self.save_surrogate and few) or any(each is None for each in learned_from):
+        if not (self.request.save_surrogate and few) or any(each is None for each in learned_from):
             return self._final()
         proposed = [each for one in self.independent_runs if (each := one.trace.proposals)]
         found = [
@@ -301,7 +290,7 @@ class Run:
         Empty if there is no such state, and for a run with a store, which has it there.
         """
         whole = self.ended or self.stopped_by is not None  # otherwise something was raised in the middle of a sweep
-        if not (whole and self.save_surrogate and self.n_draws() and isinstance(self.recorder, NullRecorder)):
+        if not (whole and self.request.save_surrogate and self.n_draws() and isinstance(self.recorder, NullRecorder)):
             return {}
         group = as_group(self)
         return {} if group is None else {GROUP: group}
@@ -500,8 +489,9 @@ class Run:
 
     def _look(self) -> None:
         """Find out whether the draws are precise enough, now and then."""
-        if self._wanted is not None and not self.warming_up() and is_look(self.n_draws()):
-            self._precise = self._error(joined([one.trace for one in self.independent_runs])) <= self._wanted
+        precision = self.request.precision
+        if precision is not None and not self.warming_up() and is_look(self.n_draws()):
+            self._precise = self._error(joined([one.trace for one in self.independent_runs])) <= precision
 
     def _error(self, trace: Trace) -> float:
         """Return the largest error of a parameter's mean or standard deviation, in standard deviations."""

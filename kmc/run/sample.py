@@ -9,16 +9,18 @@ from typing import Any, Never
 
 import numpy as np
 
-from kmc.checks import Seed, as_flag
+from kmc.checks import Seed, as_flag, as_seed
 from kmc.errors import KmcWarning, shorten
 from kmc.interrupts import ignored
 from kmc.model.model import Model
 from kmc.run import arguments
+from kmc.run.arguments import RunRequest
 from kmc.run.budget import short_budget
 from kmc.run.display import make_display
-from kmc.run.prepare import prepare_from, refuse_unknown
+from kmc.run.prepare import prepare, refuse_unknown
 from kmc.run.progress import Progress
 from kmc.run.run import Run
+from kmc.run.store.open import as_store, stored_given, stored_seed
 from kmc.samplers.base import Sampler
 
 
@@ -222,7 +224,24 @@ def sample(
     arguments.as_callback(callback)
     progress = as_flag("progress", progress)
     save_warmup = as_flag("save_warmup", save_warmup)
-    run = prepare_from(locals())
+    model, options = arguments.as_model(target, dim), arguments.as_sampler(sampler)
+    place = as_store(store, resume, trust)
+    request = RunRequest(
+        model=model,
+        sampler=options,
+        initial=model.initial if initial is None else initial,
+        draws=draws,
+        warmup=warmup,
+        chains=chains,
+        max_evaluations=max_evaluations,
+        seed=as_seed(stored_seed(place) if seed is None else seed),
+        independent_runs=independent_runs,
+        history=stored_given(place) if history is None else arguments.as_history(history, model, options),
+        max_time=max_time,
+        precision=precision,
+        save_surrogate=save_surrogate,
+    )
+    run = prepare(request, executor, place, save_warmup=save_warmup, trust=trust)
     if sentence := short_budget(run.request):
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return drive(run, progress, callback, save_warmup)

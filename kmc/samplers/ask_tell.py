@@ -7,8 +7,8 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from kmc.checks import Seed, as_array, as_count, as_flag, as_number, as_seed
-from kmc.samplers.base import Sampler, SamplerSetup, SamplerState, Step
+from kmc.checks import Seed, as_array, as_count, as_flag, as_number, as_seed, check_some
+from kmc.samplers.base import Request, Sampler, SamplerSetup, SamplerState, Step
 from kmc.threads import single_threaded
 
 
@@ -75,23 +75,21 @@ class AskTell:
     ):
         if isinstance(sampler, type) or not callable(getattr(sampler, "start", None)):
             raise TypeError(f"sampler={sampler!r}: expected options such as kmc.KernelHMC()")
-        chains = as_number("chains", chains, 1)
-        points = _start_points(initial, chains)
-        draws, budget = as_count("draws", draws, 1), as_count("max_evaluations", max_evaluations, len(points))
-        if draws is None and budget is None:
-            raise ValueError("draws=None and max_evaluations=None: give at least one of them")
-        self.sampler = sampler
+        self._asked = _start_points(initial, as_number("chains", chains, 1))
+        self._request = Request(
+            sampler=sampler,
+            initial=self._asked,
+            draws=draws,
+            warmup=warmup,
+            chains=chains,
+            max_evaluations=as_count("max_evaluations", max_evaluations, len(self._asked)),
+            seed=as_seed(seed).spawn(2)[1],  # as in kmc.sample
+        )
+        check_some(draws=draws, max_evaluations=max_evaluations)
+        self._noisy = as_flag("noisy", noisy)
         self.n_evaluations = 0
-        self._seed = as_seed(seed).spawn(2)[1]  # as in kmc.sample
-        self._limits: dict[str, Any] = {
-            "draws": draws,
-            "warmup": as_count("warmup", warmup, 0),
-            "max_evaluations": budget,
-        }
-        self._chains, self._noisy = chains, as_flag("noisy", noisy)
         self._state: SamplerState | None = None
         self._has_prior = False
-        self._asked = points
         self._steps: list[Step] = []
 
     def ask(self) -> np.ndarray:
@@ -144,7 +142,7 @@ class AskTell:
     @property
     def done(self) -> bool:
         """Whether all draws are made, or the next points would exceed the budget."""
-        budget = self._limits["max_evaluations"]
+        budget = self._request.max_evaluations
         return self._has_all_draws or (budget is not None and self.n_evaluations + len(self._asked) > budget)
 
     @property
@@ -156,14 +154,14 @@ class AskTell:
     def positions(self) -> np.ndarray:
         """The draws so far, shape (chains, n, d)."""
         if not self._steps:
-            return np.empty((self._chains, 0, self._asked.shape[1]))
+            return np.empty((self._request.chains, 0, self._asked.shape[1]))
         return np.stack([step.position for step in self._steps], axis=1)
 
     @property
     def log_density(self) -> np.ndarray:
         """Their log-densities, shape (chains, n)."""
         if not self._steps:
-            return np.empty((self._chains, 0))
+            return np.empty((self._request.chains, 0))
         return np.stack([step.log_density for step in self._steps], axis=1)
 
     def end_warmup(self) -> None:
@@ -177,7 +175,7 @@ class AskTell:
 
     @property
     def _has_all_draws(self) -> bool:
-        draws = self._limits["draws"]
+        draws = self._request.draws
         return draws is not None and len(self._steps) >= draws
 
     def _checked(self, values: Any) -> np.ndarray:
@@ -203,8 +201,9 @@ class AskTell:
     def _checked_prior(self, log_prior: Any, values: np.ndarray) -> np.ndarray | None:
         if self._state is None:
             self._has_prior = log_prior is not None
-            if self._has_prior and not getattr(self.sampler, "_takes_log_prior", False):
-                raise TypeError(f"log_prior: the sampler {self.sampler!r} takes none; only kmc.Tempered(...) does")
+            sampler = self._request.sampler
+            if self._has_prior and not getattr(sampler, "_takes_log_prior", False):
+                raise TypeError(f"log_prior: the sampler {sampler!r} takes none; only kmc.Tempered(...) does")
         if self._has_prior != (log_prior is not None):
             raise TypeError(f"log_prior={log_prior!r}: expected it in every call or in none, as in the first one")
         if log_prior is None:
@@ -217,16 +216,19 @@ class AskTell:
         return prior
 
     def _started(self, values: np.ndarray, prior: np.ndarray | None) -> SamplerState:
-        return self.sampler.start(
+        request = self._request
+        return request.sampler.start(
             SamplerSetup(
                 dim=self._asked.shape[1],
-                chains=self._chains,
+                chains=request.chains,
                 initial=self._asked,
                 initial_log_density=values,
-                seed=self._seed,
+                draws=request.draws,
+                warmup=request.warmup,
+                max_evaluations=request.max_evaluations,
+                seed=request.seed,
                 noisy=self._noisy,
                 initial_log_prior=prior,
-                **self._limits,
             )
         )
 

@@ -8,10 +8,12 @@ calls the target, so that the caller decides where evaluations run, counts them 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kmc.checks import as_count, as_number
 from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.splines import Known
@@ -126,3 +128,34 @@ class Sampler(Protocol):
 
     def start(self, setup: SamplerSetup) -> SamplerState:
         """Check the options against the setup, and make the state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The arguments of a run that its sampler gets, with the numbers checked; see :func:`kmc.sample` for their meaning.
+
+    Attributes
+    ----------
+    sampler : Sampler
+        Options of an algorithm.
+    initial : ndarray, shape (k, d), or None
+        Unconstrained start points, k >= chains.
+    draws, warmup, max_evaluations : int or None
+    chains : int
+    seed : SeedSequence
+    """
+
+    sampler: Sampler
+    initial: np.ndarray | None
+    draws: int | None
+    warmup: int | None
+    chains: int
+    max_evaluations: int | None
+    seed: np.random.SeedSequence
+
+    def __post_init__(self) -> None:
+        __tracebackhide__ = True
+        object.__setattr__(self, "chains", as_number("chains", self.chains, 1))
+        object.__setattr__(self, "draws", as_count("draws", self.draws, 1))
+        object.__setattr__(self, "warmup", as_count("warmup", self.warmup, 0))
+        object.__setattr__(self, "max_evaluations", as_count("max_evaluations", self.max_evaluations, 1))

@@ -8,7 +8,6 @@ import pytest
 import kmc
 from kmc.checks import as_count, as_number
 from kmc.kernel_hmc.sampler import KernelHMC
-from kmc.run import arguments
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs that start are very short
 NAN, INF = np.nan, np.inf
@@ -202,10 +201,12 @@ def test_a_scale_of_the_wrong_shape(scale):
 
 def test_a_model_brings_its_start_points():
     model = kmc.Model(log_density, 2, initial=START + 0.5)
-    np.testing.assert_array_equal(arguments.as_initial(None, 4, model), START + 0.5)
-    np.testing.assert_array_equal(arguments.as_initial(START, 4, model), START)
+    run = kmc.iterate(model, chains=4, sampler="random-walk")
+    np.testing.assert_array_equal(run._run.request.initial, START + 0.5)
+    run = kmc.iterate(model, initial=START, chains=4, sampler="random-walk")
+    np.testing.assert_array_equal(run._run.request.initial, START)
     with pytest.raises(ValueError, match=r"initial has shape \(4, 2\): expected \(5, 2\)"):
-        arguments.as_initial(None, 5, model)
+        kmc.iterate(model, chains=5, sampler="random-walk")
 
 
 def test_numbers_of_numpy_are_numbers():

@@ -8,12 +8,12 @@ A run is given its recorder when it is made. A run without a store has a :class:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from kmc.model.evaluate import Evaluation, Evaluator
-from kmc.run.arguments import Request
+from kmc.run.arguments import RunRequest
 from kmc.run.independent_run import IndependentRun
 from kmc.run.progress import Meter
 from kmc.run.trace import BlobStore
@@ -22,7 +22,7 @@ from kmc.run.trace import BlobStore
 class RecordedRun(Protocol):
     """The methods of a run that its recorder uses."""
 
-    request: Request
+    request: RunRequest
     draws: int | None
     max_evaluations: int | None
     warmup_cut: int | None
@@ -83,6 +83,14 @@ class RunRecorder(Protocol):
 
     def finish(self, result: Any) -> None:
         """Store the end of the run; called with its result."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """A backend from outside the package, which :func:`kmc.sample` takes as ``store``."""
+
+    def recorder(self, request: RunRequest) -> RunRecorder:
+        """Return a recorder for the run."""
 
 
 class NullRecorder:

@@ -9,11 +9,11 @@ from typing import Any, Never
 
 import numpy as np
 
-from kmc.checks import as_amount, as_count, as_flag
+from kmc.checks import as_amount, as_count, as_flag, check_some
 from kmc.model.model import Model
 from kmc.run import arguments
-from kmc.run.arguments import Request
-from kmc.run.executors import Executor, as_executor
+from kmc.run.arguments import RunRequest
+from kmc.run.executors import as_executor
 from kmc.run.final_state import Continued
 from kmc.run.history import Given
 from kmc.run.prepare import refuse_unknown
@@ -114,34 +114,30 @@ def extend(
     __tracebackhide__ = True
     refuse_unknown(extend, unknown)
     further, budget = as_count("draws", draws, 1), as_count("max_evaluations", max_evaluations, 1)
-    if further is None and budget is None:
-        raise ValueError("draws=None and max_evaluations=None: give at least one of them")
+    check_some(draws=draws, max_evaluations=max_evaluations)
     arguments.as_callback(callback)
-    seconds = as_amount("max_time", max_time, "seconds")
-    trust = as_flag("trust", trust)
+    max_time, trust = as_amount("max_time", max_time, "seconds"), as_flag("trust", trust)
     where = as_executor(executor)
     if not isinstance(result, (str, os.PathLike)):
-        run = _continued(result, further, budget, target, where, seconds, trust)
-        return drive(run, progress, callback, save_warmup=False)
+        request, continued = _of_result(result, further, budget, target, max_time, trust)
+        return drive(Run(request, where, continued), progress, callback, save_warmup=False)
     folder = as_path("result", result)
     header, commit = read_commit(folder)
     check_finished(folder, commit)
-    request = _request(folder, header, target, trust)
-    recorder = reopen(folder, trust, further, budget)
-    run = Run(request, where, seconds, recorder, header["save_surrogate"])
+    request = _of_store(folder, header, target, max_time, trust)
+    run = Run(request, where, reopen(folder, trust, further, budget))
     return drive(run, progress, callback, header["save_warmup"])
 
 
-def _continued(
+def _of_result(
     result: Any,
     draws: int | None,
     max_evaluations: int | None,
     target: Any,
-    where: Executor,
-    seconds: float | None,
+    max_time: float | None,
     trust: bool,
-) -> Run:
-    """Return a run that continues a result."""
+) -> tuple[RunRequest, Continued]:
+    """Return the request of the run that made a result, and a recorder that continues it."""
     if not hasattr(result, "attrs") or not hasattr(result, "groups"):
         raise TypeError(f"result={type(result).__name__}: expected what kmc.sample returned, or the path of its store")
     if target is None:
@@ -150,14 +146,14 @@ def _continued(
     recorder = Continued(result, groups, draws, max_evaluations, trust)
     asked = recorder.settings
     model = arguments.as_model(target, None if isinstance(target, Model) else asked["dim"])
-    request = _of_settings(asked, model, recorder.sampler, None)
+    request = _of_settings(asked, model, recorder.sampler, None, max_time)
     now = {name: value for name, value in settings(request).items() if name != "history"}
     check_settings("result", asked, now)
-    return Run(request, where, seconds, recorder)
+    return request, recorder
 
 
-def _request(folder: Path, header: dict[str, Any], target: Any, trust: bool) -> Request:
-    """Return the settings of the store's run, as a Request."""
+def _of_store(folder: Path, header: dict[str, Any], target: Any, max_time: float | None, trust: bool) -> RunRequest:
+    """Return the request of the run in a store."""
     asked = header["settings"]
     stored = stored_model(folder, header, trust) if target is None else target
     if stored is None:
@@ -167,18 +163,33 @@ def _request(folder: Path, header: dict[str, Any], target: Any, trust: bool) -> 
     if sampler is None:
         raise StoreError(f"result={str(folder)!r} holds no sampler that can be loaded here, so it cannot be extended")
     try:
-        request = _of_settings(asked, model, sampler, stored_given(folder))
+        request = _of_settings(asked, model, sampler, stored_given(folder), max_time, header["save_surrogate"])
     except (TypeError, ValueError) as error:
         raise StoreError(f"result={str(folder)!r} holds records that no run makes: {error}") from error
     check_settings(f"store={str(folder)!r}", asked, settings(request))
     return request
 
 
-def _of_settings(asked: dict[str, Any], model: Model, sampler: Any, given: Given | None) -> Request:
-    """Return the settings of a run as a Request."""
-    initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
-    seed = np.random.SeedSequence(asked["seed"]["entropy"], spawn_key=tuple(asked["seed"]["spawn_key"]))
-    counts = {name: asked[name] for name in ("chains", "independent_runs", "draws", "warmup", "max_evaluations")}
-    return Request(
-        model=model, sampler=arguments.as_sampler(sampler), seed=seed, initial=initial, history=given, **counts
+def _of_settings(
+    asked: dict[str, Any],
+    model: Model,
+    sampler: Any,
+    history: Given | None,
+    max_time: float | None,
+    save_surrogate: bool = True,
+) -> RunRequest:
+    """Return the request that had these settings."""
+    return RunRequest(
+        model=model,
+        sampler=arguments.as_sampler(sampler),
+        initial=asked["initial"],
+        draws=asked["draws"],
+        warmup=asked["warmup"],
+        chains=asked["chains"],
+        max_evaluations=asked["max_evaluations"],
+        seed=np.random.SeedSequence(asked["seed"]["entropy"], spawn_key=tuple(asked["seed"]["spawn_key"])),
+        independent_runs=asked["independent_runs"],
+        history=history,
+        max_time=max_time,
+        save_surrogate=save_surrogate,
     )

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import as_flag
 from kmc.pickles import Untrusted
-from kmc.run.arguments import Request
+from kmc.run.arguments import RunRequest
 from kmc.run.history import Given
 from kmc.run.results import data_of, described
+from kmc.run.store.base import Store
 from kmc.run.store.commit import ROOT, Commit, read_commit, write_commit
 from kmc.run.store.evaluations import GIVEN, read_given, write_given
 from kmc.run.store.files import LOCK, Folder, Lock, StoreError
@@ -28,18 +30,23 @@ DATA, MODEL, OPTIONS = "data", "model.pickle", "sampler"
 """Files of the data stored with the draws, the model, and the sampler's options."""
 
 
-def as_store(store: Any, resume: Any) -> Path | None:
-    """Return the path of a store, or None.
+def as_store(store: Any, resume: Any, trust: Any) -> Path | Store | None:
+    """Return the path of a store, a backend from outside the package, or None.
 
     Raises
     ------
     TypeError, ValueError
-        Not a path; ``resume`` without one.
+        Not a path; ``resume`` without one; ``trust`` without ``resume``.
     FileExistsError
         The path exists, and the run is not to be resumed.
     """
-    if not isinstance(resume, (bool, np.bool_)):
-        raise TypeError(f"resume={resume!r}: expected True or False")
+    resume = as_flag("resume", resume)
+    if as_flag("trust", trust) and not resume:
+        raise ValueError(
+            "trust=True and resume=False: only a run that is resumed has anything to trust; leave trust out"
+        )
+    if isinstance(store, Store):
+        return store
     if store is None:
         if resume:
             raise ValueError("resume=True and store=None: give the path of the store to resume")
@@ -71,17 +78,17 @@ def as_path(name: str, value: Any) -> Path:
     return path
 
 
-def stored_seed(path: Path | None) -> np.random.SeedSequence | None:
+def stored_seed(path: Path | Store | None) -> np.random.SeedSequence | None:
     """Return the seed of the run in a store; None if there is none."""
-    if path is None or _empty(path):
+    if not isinstance(path, Path) or _empty(path):
         return None
     seed = read_commit(path)[0]["settings"]["seed"]
     return np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
 
 
-def stored_given(path: Path | None) -> Given | None:
+def stored_given(path: Path | Store | None) -> Given | None:
     """Return the evaluations that the run in a store was given as ``history``; None if there are none."""
-    if path is None or _empty(path):
+    if not isinstance(path, Path) or _empty(path):
         return None
     found = read_given(Folder(path), read_commit(path)[0])
     return None if found is None else Given(*found)
@@ -91,22 +98,20 @@ Limits = tuple[int | None, int | None]
 """Draws and evaluations at which a run ends; None: no limit."""
 
 
-def planned_limits(path: Path | None, limits: Limits) -> Limits:
-    """Return the limits with which the run in a store was begun, if none of those given is lower; else the given ones.
+def planned(request: RunRequest, path: Path) -> RunRequest:
+    """Return the request with the limits with which the run in a store was begun, if none of its own is lower.
 
     Warm-up was planned with them, so that a run with larger limits has the same first draws.
     """
-    if path is None or _empty(path):
-        return limits
+    if _empty(path):
+        return request
     asked = read_commit(path)[0]["settings"]
-    before = asked["draws"], asked["max_evaluations"]
+    before, limits = (asked["draws"], asked["max_evaluations"]), (request.draws, request.max_evaluations)
     larger = [new is None or (old is not None and new >= old) for old, new in zip(before, limits, strict=True)]
-    return before if all(larger) else limits
+    return replace(request, draws=before[0], max_evaluations=before[1]) if all(larger) else request
 
 
-def open_recorder(
-    request: Request, path: Path, save_warmup: bool, save_surrogate: bool, trust: bool, limits: Limits
-) -> Recorder:
+def open_recorder(request: RunRequest, path: Path, save_warmup: bool, trust: bool, limits: Limits) -> Recorder:
     """Return the recorder of a run: into a new store, or into an existing one, whose run it continues to its limits.
 
     Raises
@@ -123,7 +128,7 @@ def open_recorder(
     with _closed_after_errors(Lock(path)) as lock:
         if not _empty(path):
             raise RuntimeError(f"store={str(path)!r}: another run has just begun there; use another path")
-        return _created(request, path, save_warmup, save_surrogate, lock)
+        return _created(request, path, save_warmup, lock)
 
 
 def reopen(
@@ -181,7 +186,7 @@ def stored_sampler(path: Path, header: dict[str, Any], trust: bool) -> Any:
         raise _untrusted(path, f"objects of the sampler that are not from kmc ({foreign})") from None
 
 
-def settings(request: Request) -> dict[str, Any]:
+def settings(request: RunRequest) -> dict[str, Any]:
     """Return all settings that determine which draws a seed gives, and their names, in JSON form."""
     model = request.model
     options = described({"settings": request.sampler})["settings"]
@@ -245,7 +250,7 @@ def _untrusted(path, what, instead=""):
     )
 
 
-def _created(request, path, save_warmup, save_surrogate, lock):
+def _created(request, path, save_warmup, lock):
     model, folder = request.model, Folder(path)
     pickled = write_model(folder, MODEL, model)
     if pickled is not None:  # it may hold data that others are not to see
@@ -259,7 +264,7 @@ def _created(request, path, save_warmup, save_surrogate, lock):
         "evaluations": write_given(folder, request.history),
         "variable_attrs": {name: dict(attrs) for name, attrs in model.variable_attrs.items()},
         "save_warmup": save_warmup,
-        "save_surrogate": save_surrogate,
+        "save_surrogate": request.save_surrogate,
         "model": pickled,
         "sampler": write_options(folder, OPTIONS, request.sampler),
     }

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.run.prepare import prepare
+from kmc.run.arguments import RunRequest, as_model, as_sampler
+from kmc.run.executors import InProcess
+from kmc.run.run import Run
 from kmc.run.store.plain import NotPlain, Plain, flatten, restore
 from kmc.samplers.base import SamplerSetup
 from kmc.samplers.score_fitter import History
@@ -41,18 +43,18 @@ def funnel(x):
 
 
 def state_of(target, sampler, dim=3, evaluations=250, independent_runs=1):
-    run = prepare(
-        target=target,
-        dim=dim,
+    request = RunRequest(
+        model=as_model(target, dim),
+        sampler=as_sampler(sampler),
         initial=None,
-        sampler=sampler,
         draws=30,
         warmup=None,
-        seed=5,
+        seed=np.random.SeedSequence(5),
         chains=2 * independent_runs,
         max_evaluations=evaluations * independent_runs,
         independent_runs=independent_runs,
     )
+    run = Run(request, InProcess())
     for record in run.sweeps():
         if record.phase == "done":
             return run.state()
@@ -239,7 +241,7 @@ def test_what_kmc_made_and_is_not_known_is_named():
         flatten({"process": [history]})
     history.model = partial(print)  # of functools
     assert len(flatten(history).foreign) == 1
-    history.model = prepare
+    history.model = as_model
     with pytest.raises(NotPlain, match=r"History.model is a builtins.function"):
         flatten(history)
     history.model = np.zeros(2, dtype=[("a", float)])
