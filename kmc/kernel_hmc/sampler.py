@@ -12,8 +12,8 @@ from kmc.checks import check_count, check_number
 from kmc.kernel_hmc.state import KernelHMCState, PhaseOptions, longest_learning
 from kmc.kernel_hmc.user_gradient import OccasionalGradient
 from kmc.samplers.ask_tell import Startable
-from kmc.samplers.base import SamplerSetup
-from kmc.samplers.moves import Move, as_moves
+from kmc.samplers.base import SamplerSetup, Traits
+from kmc.samplers.moves import Move, as_moves, names_of
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,6 @@ class KernelHMC(Startable):
     gradients: Callable[[np.ndarray], Any] | None = None
 
     name: ClassVar[str] = "kernel-hmc"
-    _takes_history: ClassVar[bool] = True
-    _keeps_proposals: ClassVar[bool] = True
-    _takes_outputs: ClassVar[bool] = True
 
     def __post_init__(self):
         check_number(self, "archive_probability", 0, 1, "(]")  # never 0: a wrong surrogate could trap a chain
@@ -126,6 +123,10 @@ class KernelHMC(Startable):
                 f"gradients={self.gradients!r}: expected None, or a function of x (d,) that returns the gradient of "
                 "the log-density, (d,), or None where it is not available"
             )
+
+    @property
+    def _traits(self) -> Traits:
+        return Traits(history=True, outputs=True, proposals=True, moves=names_of(self.moves) if self.moves else None)
 
     def _start(self, setup: SamplerSetup) -> KernelHMCState:
         if self.gradients is not None and setup.noisy:

@@ -15,6 +15,7 @@ from kmc.model.stan_model import from_stan
 from kmc.run.history import Given, as_given
 from kmc.samplers.adaptive_langevin import AdaptiveLangevin
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
+from kmc.samplers.ask_tell import traits_of
 from kmc.samplers.base import Request, Sampler
 from kmc.samplers.delayed_acceptance import DelayedAcceptance
 from kmc.samplers.kameleon import Kameleon
@@ -79,7 +80,7 @@ def as_sampler(sampler: Any) -> Sampler:
                 f"kmc.KernelHMC(){hint}"
             )
         return SAMPLERS[sampler]()
-    if isinstance(sampler, type) or not callable(getattr(sampler, "start", None)):
+    if isinstance(sampler, type) or not isinstance(sampler, Sampler):
         raise TypeError(f"sampler={sampler!r}: expected a name or options such as kmc.KernelHMC()")
     return sampler
 
@@ -97,7 +98,7 @@ def _as_independent_runs(independent_runs: Any, chains: int) -> int:
 
 def as_history(history: Any, model: Model, sampler: Sampler) -> Given | None:
     """Return existing evaluations, for a sampler that learns from them."""
-    if history is not None and not getattr(sampler, "_takes_history", False):
+    if history is not None and not traits_of(sampler).history:
         raise ValueError(
             f"history is given, and sampler={sampler.name!r} does not use it: leave it out, or use 'kernel-hmc'"
         )
@@ -140,8 +141,7 @@ class RunRequest(Request):
     def __post_init__(self) -> None:
         __tracebackhide__ = True
         super().__post_init__()
-        runs = _as_independent_runs(self.independent_runs, self.chains)
-        object.__setattr__(self, "independent_runs", runs)
+        object.__setattr__(self, "independent_runs", _as_independent_runs(self.independent_runs, self.chains))
         object.__setattr__(self, "max_time", as_amount("max_time", self.max_time, "seconds"))
         object.__setattr__(self, "precision", as_amount("precision", self.precision, "standard deviations"))
         object.__setattr__(self, "save_surrogate", as_flag("save_surrogate", self.save_surrogate))

@@ -10,6 +10,7 @@ import numpy as np
 
 from kmc.ess import squared_error
 from kmc.run.arguments import RunRequest
+from kmc.samplers.ask_tell import Startable, traits_of
 from kmc.surrogate.quadratic import terms_of
 
 WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations, after which warm-up is told to end
@@ -26,12 +27,12 @@ def planned_evaluations(request: RunRequest) -> int | None:
 
     It is their largest number, or approximately so if no budget bounds them.
     """
-    longest = getattr(request.sampler, "_longest_warmup", None)
-    if request.max_evaluations is not None or request.draws is None or longest is None:
+    sampler = request.sampler
+    if request.max_evaluations is not None or request.draws is None or not isinstance(sampler, Startable):
         return request.max_evaluations
     chains = request.chains // request.independent_runs
     starts = request.chains if request.initial is None else len(request.initial)
-    warmup = longest(request.model.dim, chains, request.draws, request.warmup)
+    warmup = sampler._longest_warmup(request.model.dim, chains, request.draws, request.warmup)
     return int(starts + request.independent_runs * warmup + request.draws * request.chains)
 
 
@@ -41,7 +42,7 @@ def short_budget(request: RunRequest) -> str | None:
     None also for a sampler that takes no history, if a history is given, which supplies the values, or if the user has
     set the length of warm-up.
     """
-    if request.max_evaluations is None or not getattr(request.sampler, "_takes_history", False):
+    if request.max_evaluations is None or not traits_of(request.sampler).history:
         return None
     dim, share = request.model.dim, request.max_evaluations // request.independent_runs
     if request.warmup is not None or request.history is not None or share >= evaluations_needed(dim):

@@ -17,8 +17,9 @@ from kmc.run.simulated import simulated_data
 from kmc.run.structure import added, structured
 from kmc.run.trace import BlobStore, Trace
 from kmc.run.unvisited import unvisited
-from kmc.samplers.base import SamplerSetup, SamplerState, Step
-from kmc.samplers.lanes import Lanes, Passed
+from kmc.samplers.ask_tell import traits_of
+from kmc.samplers.base import SamplerSetup, SamplerState, Step, SurrogateState
+from kmc.samplers.lanes import Lanes, Passed, Separable
 from kmc.surrogate.density import Density
 from kmc.threads import single_threaded
 
@@ -66,13 +67,13 @@ class IndependentRun:
         self.history = request.history
         self._start_seed, self._process_seed = seed.spawn(2)
         self._blobs = blobs
-        takes = getattr(request.sampler, "_takes_outputs", False)
-        self._structured = structured(request.model) if takes else None
-        self._added = added(request.model) if takes else None
+        self._traits = traits_of(request.sampler)
+        self._structured = structured(request.model) if self._traits.outputs else None
+        self._added = added(request.model) if self._traits.outputs else None
         self._process: SamplerState | None = None
         self._asked: np.ndarray | None = None  # the points of the current sweep
-        keeps = getattr(request.sampler, "_keeps_proposals", True)
         data = simulated_data(request.model, seed)
+        keeps = self._traits.proposals
         self.trace = Trace(self.chains, request.model.dim, blobs, proposals=keeps, predictive=data)
         self.warmup_trace = Trace(self.chains, request.model.dim, blobs)
 
@@ -224,7 +225,7 @@ class IndependentRun:
 
     def lanes(self) -> Lanes | None:
         """Return the chains, each on its own; None as long as the sampler couples them."""
-        return getattr(self._process, "lanes", _no_lanes)()
+        return self._process.lanes() if isinstance(self._process, Separable) else None
 
     def join(self, passed: Sequence[Passed]) -> Step:
         """Finish a sweep that the chains have made on their own, and store it."""
@@ -243,8 +244,7 @@ class IndependentRun:
 
     def _log_prior(self, points: np.ndarray) -> np.ndarray | None:
         """At points (k, d), if the sampler takes it and the model has it apart."""
-        takes = getattr(self.request.sampler, "_takes_log_prior", False)
-        return self.request.model.log_prior_apart(points) if takes else None
+        return self.request.model.log_prior_apart(points) if self._traits.log_prior else None
 
     def _outputs(self, points: np.ndarray, values: np.ndarray) -> np.ndarray | None:
         """At points (k, d) with these values, if the sampler learns from outputs of the model's simulator."""
@@ -255,7 +255,7 @@ class IndependentRun:
     def end_warmup(self) -> None:
         """Ask the sampler to end warm-up soon."""
         if self._process is not None and self._process.warming_up:
-            getattr(self._process, "end_warmup", bool)()  # a sampler from outside the package may lack it
+            self._process.end_warmup()
 
     def report(self) -> dict[str, Any]:
         """Return the sampler's facts; empty before it started."""
@@ -266,15 +266,15 @@ class IndependentRun:
 
     def density(self) -> Density | None:
         """Return the frozen surrogate that proposals are drawn from, or None."""
-        return getattr(self._process, "density", None)
+        return self._process.density if isinstance(self._process, SurrogateState) else None
 
     def evaluated(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return points (n, d) and values (n,) that the surrogate is learned from; None of a sampler without one."""
-        return getattr(self._process, "evaluated", None)
+        return self._process.evaluated if isinstance(self._process, SurrogateState) else None
 
     def learned_outputs(self) -> np.ndarray | None:
         """Return outputs (n, k) of the model's simulator at these points; None if they are not learned from."""
-        return getattr(self._process, "learned_outputs", None)
+        return self._process.learned_outputs if isinstance(self._process, SurrogateState) else None
 
     def checked(self) -> dict[str, Any]:
         """Return the sampler's facts, and those about evaluated places where no draw is."""
@@ -300,10 +300,6 @@ class IndependentRun:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state; the traces have to be restored, too."""
         self._process, self._asked = state["process"], state["asked"]
-
-
-def _no_lanes() -> None:
-    """Of a sampler whose chains always move together."""
 
 
 def _nowhere(model: Model, tried: int, wide: int, failure: EvaluationError | None) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.ess import ENOUGH_DRAWS
-from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.model.evaluate import Evaluation, Evaluator, stream_of
 from kmc.model.priors import JointPrior
 from kmc.model.returned import failed_value
@@ -19,7 +18,7 @@ from kmc.run.arguments import RunRequest
 from kmc.run.budget import Spent, TimeLimit, is_look, largest_error, planned_evaluations
 from kmc.run.evaluation_summary import Highest, Rejected, ValueRange
 from kmc.run.executors import Executor
-from kmc.run.executors.base import Usage
+from kmc.run.executors.base import Measured
 from kmc.run.final_state import GROUP, as_group
 from kmc.run.history import EVALUATIONS
 from kmc.run.independent_run import IndependentRun
@@ -29,9 +28,9 @@ from kmc.run.run_statistics import Ascent, AtBothEnds, at_both_ends, contradicti
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
 from kmc.run.store.base import NullRecorder, RunRecorder
 from kmc.run.trace import BlobStore, Trace, joined
+from kmc.samplers.ask_tell import traits_of
 from kmc.samplers.base import Step
 from kmc.samplers.lanes import Passed
-from kmc.samplers.moves import names_of
 from kmc.surrogate.density import Density
 
 _LEAST_NOISE, _ROUNDING = 0.01, 1e-6  # nats, and of the value: smaller differences at one point are no noise
@@ -167,7 +166,7 @@ class Run:
     def _let_go(self) -> Ahead | None:
         """Let the chains move on their own, if sampler, executor and recorder allow it."""
         stream = stream_of(self.evaluate.mapper)
-        if stream is None or self.request.model.vectorized or getattr(self.recorder, "remembers", True):
+        if stream is None or self.request.model.vectorized or self.recorder.remembers:
             return None
         if len(self.independent_runs) > 1 and self.warming_up():
             return None
@@ -308,7 +307,7 @@ class Run:
         """Return a description of the run and its cost so far."""
         return {
             "sampler": self.request.sampler.name,
-            "moves": names_of_moves(self.request.sampler),
+            "moves": traits_of(self.request.sampler).moves,
             "settings": self.request.sampler,
             "seed": self.request.seed.entropy,
             "seed_spawn_key": list(self.request.seed.spawn_key),
@@ -330,9 +329,9 @@ class Run:
         }
 
     def _usage(self) -> dict[str, Any]:
-        """How the executor's workers spent their time, if it tells."""
-        usage = getattr(self.evaluate.mapper, "usage", None)
-        return usage.facts() if isinstance(usage, Usage) else {}
+        """Return how the executor's workers spent their time, if it tells."""
+        mapper = self.evaluate.mapper
+        return mapper.usage.facts() if isinstance(mapper, Measured) else {}
 
     def state(self) -> dict[str, Any]:
         """All that determines the continuation, between two sweeps, except draws and blobs."""
@@ -538,13 +537,6 @@ def shares(total: int | None, parts: int) -> list[int | None]:
     [4, 4, 3]
     """
     return [None if total is None else (total + parts - 1 - i) // parts for i in range(parts)]
-
-
-def names_of_moves(sampler: Any) -> tuple[str, ...] | None:
-    """Names of the moves of a sampler that has others than ``kmc.samplers.base.MOVES``; None if it has not."""
-    if isinstance(sampler, KernelHMC):
-        return names_of(sampler.moves) if sampler.moves else None
-    return None if type(sampler).__module__.startswith("kmc.") else getattr(sampler, "moves", None)
 
 
 def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.ndarray, np.ndarray]]:

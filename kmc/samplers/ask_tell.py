@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, overload
+from typing import Any, overload
 
 import numpy as np
 
 from kmc.checks import Seed, as_array, as_count, as_flag, as_number, as_seed, check_some
-from kmc.samplers.base import Request, Sampler, SamplerSetup, SamplerState, Step
+from kmc.samplers.base import NamedMoves, Request, Sampler, SamplerSetup, SamplerState, Step, Traits
 from kmc.threads import single_threaded
 
 
@@ -73,7 +73,7 @@ class AskTell:
         seed: Seed = None,
         noisy: bool = False,
     ):
-        if isinstance(sampler, type) or not callable(getattr(sampler, "start", None)):
+        if isinstance(sampler, type) or not isinstance(sampler, Sampler):
             raise TypeError(f"sampler={sampler!r}: expected options such as kmc.KernelHMC()")
         self._asked = _start_points(initial, as_number("chains", chains, 1))
         self._request = Request(
@@ -202,7 +202,7 @@ class AskTell:
         if self._state is None:
             self._has_prior = log_prior is not None
             sampler = self._request.sampler
-            if self._has_prior and not getattr(sampler, "_takes_log_prior", False):
+            if self._has_prior and not traits_of(sampler).log_prior:
                 raise TypeError(f"log_prior: the sampler {sampler!r} takes none; only kmc.Tempered(...) does")
         if self._has_prior != (log_prior is not None):
             raise TypeError(f"log_prior={log_prior!r}: expected it in every call or in none, as in the first one")
@@ -243,9 +243,9 @@ class AskTell:
 class Startable(ABC):
     """Options of a sampler that can be started by kmc's run layer or by the user."""
 
-    _takes_history: ClassVar[bool] = False  # whether existing evaluations help
-    _keeps_proposals: ClassVar[bool] = False
-    """Whether a run keeps the proposals of its draws, for the groups that come with a frozen surrogate."""
+    @property
+    def _traits(self) -> Traits:
+        return Traits()
 
     def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Return the evaluations of warm-up, if nothing limits them: one per chain and sweep.
@@ -291,6 +291,13 @@ class Startable(ABC):
     @abstractmethod
     def _start(self, setup: SamplerSetup) -> SamplerState:
         """Return the state of a run with this setup."""
+
+
+def traits_of(sampler: Sampler) -> Traits:
+    """Return what a sampler can use; one from outside the package may have names of moves."""
+    if isinstance(sampler, Startable):
+        return sampler._traits
+    return Traits(moves=sampler.moves if isinstance(sampler, NamedMoves) else None)
 
 
 def _start_points(initial: Any, chains: int) -> np.ndarray:

@@ -9,11 +9,12 @@ calls the target, so that the caller decides where evaluations run, counts them 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from kmc.checks import as_count, as_number
+from kmc.surrogate.density import Density
 from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.splines import Known
@@ -109,17 +110,37 @@ class SamplerState(Protocol):
         """
 
     def end_warmup(self) -> None:
-        """Be ready to draw as soon as possible: the time for warm-up is over. Repeated calls change nothing."""
+        """Be ready to draw as soon as possible: the time for warm-up is over. Repeated calls change nothing.
+
+        It is called in warm-up only.
+        """
 
     def report(self) -> dict[str, Any]:
         """Return facts for the results' attributes (number of fits, error of the surrogate, ...)."""
 
 
+@runtime_checkable
+class SurrogateState(Protocol):
+    """What a sampler's state may have besides: a surrogate, learned from evaluations."""
+
+    @property
+    def density(self) -> Density | None:
+        """The density of the frozen surrogate, from which proposals are drawn; None before the freeze."""
+
+    @property
+    def evaluated(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points (n, d) and values (n,) to which the surrogate was fitted."""
+
+    @property
+    def learned_outputs(self) -> np.ndarray | None:
+        """Outputs (n, k) of a simulator at these points, rows of NaN where they are not known; None without one."""
+
+
+@runtime_checkable
 class Sampler(Protocol):
     """Options of a sampling algorithm.
 
-    Options may have an attribute ``moves``, a tuple of names without spaces: ``move`` in a step's ``stats`` is then an
-    index into it. Any object with these two members can be passed to :func:`kmc.sample`.
+    Any object with these two members can be passed to :func:`kmc.sample`; see also :class:`NamedMoves`.
     """
 
     @property
@@ -128,6 +149,26 @@ class Sampler(Protocol):
 
     def start(self, setup: SamplerSetup) -> SamplerState:
         """Check the options against the setup, and make the state."""
+
+
+@runtime_checkable
+class NamedMoves(Protocol):
+    """What the options of a sampler from outside the package may have besides: names of its moves, without spaces.
+
+    ``move`` in a step's ``stats`` is then an index into them.
+    """
+
+    moves: tuple[str, ...]
+
+
+class Traits(NamedTuple):
+    """What a sampler can use or gives besides log-densities."""
+
+    history: bool = False  # existing evaluations help
+    outputs: bool = False  # its state's ``advance`` takes ``outputs=`` (k, n) of a simulator
+    log_prior: bool = False  # its state's ``advance`` takes ``log_prior=`` (k,), which is not tempered
+    proposals: bool = False  # a run keeps the proposals of its draws, for the groups of a frozen surrogate
+    moves: tuple[str, ...] | None = None  # names of its moves, if they are not MOVES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -63,6 +63,17 @@ class Lanes(NamedTuple):
 
     chains: list[Lane]
     burn_in: int  # sweeps before the first draw
+
+
+@runtime_checkable
+class Separable(Protocol):
+    """What a sampler's state may have besides: chains that move on their own once nothing couples them."""
+
+    def lanes(self) -> Lanes | None:
+        """Return the chains, each on its own; None as long as anything couples them."""
+
+    def join(self, passed: Sequence[Passed]) -> Step:
+        """Finish a sweep that the chains have made on their own."""
 
 
 def _copy(rng: np.random.Generator) -> np.random.Generator:

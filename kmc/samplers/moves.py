@@ -11,7 +11,7 @@ import math
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.cluster.vq import kmeans2
@@ -29,6 +29,7 @@ _FLOOR = 1e-6  # added to the variances of a component, relative to those of the
 _LEAST = 10  # states per parameter of a component
 
 
+@runtime_checkable
 class Move(Protocol):
     """A move for ``kmc.KernelHMC(moves=[(move, probability), ...])``."""
 
@@ -175,7 +176,7 @@ def as_moves(moves: Any) -> tuple[tuple[Move, float], ...]:
         if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
             raise TypeError(f"moves={moves!r}: {expected}, and one of them is {pair!r}")
         move, probability = pair
-        if isinstance(move, type) or not callable(getattr(move, "propose", None)):
+        if isinstance(move, type) or not isinstance(move, Move):
             raise TypeError(
                 f"moves: {move!r} has no method propose(rng, position, archive) -> (position, log_ratio): "
                 "see kmc.moves.Move"

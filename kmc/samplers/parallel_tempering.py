@@ -26,7 +26,7 @@ from kmc.checks import is_number, is_whole
 from kmc.samplers.adapting import AdaptingState, Reservoir, RobbinsMonro, warmup_sweeps
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
 from kmc.samplers.ask_tell import Startable
-from kmc.samplers.base import Proposed, SamplerSetup, Step
+from kmc.samplers.base import Proposed, SamplerSetup, Step, Traits
 from kmc.samplers.walkers import best_starts
 
 _WARMUP = 3  # one in so many evaluations of the budget
@@ -95,12 +95,15 @@ class Tempered(Startable):
     temperatures: int | Sequence[float] = 5
 
     name: ClassVar[str] = "tempered"
-    _takes_log_prior: ClassVar[bool] = True
 
     def __post_init__(self):
         if not isinstance(self.sampler, AdaptiveMetropolis):
             raise TypeError(f"sampler={self.sampler!r}: expected kmc.AdaptiveMetropolis(...)")
         object.__setattr__(self, "temperatures", _checked(self.temperatures))
+
+    @property
+    def _traits(self) -> Traits:
+        return Traits(log_prior=True)
 
     def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Return the evaluations of warm-up, if nothing limits them."""

@@ -52,6 +52,14 @@ class JittedEstimator(Protocol):
         """
 
 
+@runtime_checkable
+class ChoosingEstimator(Protocol):
+    """An estimator that chooses some of its parameters at each fit."""
+
+    def fix_choices(self) -> Any:
+        """Use one fixed choice from now on."""
+
+
 class Path(NamedTuple):
     """The end of a leapfrog path."""
 

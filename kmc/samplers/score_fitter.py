@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 from kmc.checks import check_number
-from kmc.samplers.score_field import Field, GradientEstimator
+from kmc.samplers.score_field import ChoosingEstimator, Field, GradientEstimator
 from kmc.surrogate.coordinates.whitening import Whitening
 
 
@@ -70,7 +70,7 @@ class Fitter:
         self.n_fits = self.n_failed = 0
         self.error = ""
         self._estimator = copy.deepcopy(estimator)
-        if hasattr(self._estimator, "fix_choices"):
+        if isinstance(self._estimator, ChoosingEstimator):
             self._estimator.fix_choices()  # refits are frequent, and states white: nothing to choose
         self._values, self._rng = values, rng
         self._as_it_is = not refit and _is_fitted(estimator)

@@ -22,7 +22,7 @@ from kmc.checks import check_choice, check_count, check_number, check_unused
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
 from kmc.samplers.ask_tell import Startable
-from kmc.samplers.base import SamplerSetup, SamplerState, Step
+from kmc.samplers.base import SamplerSetup, SamplerState, Step, Traits
 from kmc.samplers.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.samplers.metropolis import Proposal
 from kmc.samplers.random_walk import RandomWalkMetropolis
@@ -152,9 +152,8 @@ class ScoreHMC(Startable):
             raise TypeError(f"warmup_sampler={sampler!r}: expected one of {names}")
 
     @property
-    def _takes_history(self) -> bool:  # type: ignore[override]
-        """Whether the sampler of warm-up learns from existing evaluations."""
-        return self.warmup_sampler._takes_history
+    def _traits(self) -> Traits:
+        return Traits(history=self.warmup_sampler._traits.history)
 
     def _start(self, setup: SamplerSetup) -> ScoreHMCState:
         return ScoreHMCState(self, setup)

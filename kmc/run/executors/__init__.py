@@ -32,7 +32,7 @@ def as_executor(executor: Any) -> Executor:
         return InProcess()
     if isinstance(executor, int) and not isinstance(executor, bool):
         return ProcessExecutor(executor)
-    if callable(getattr(executor, "open", None)) and not isinstance(executor, (type, os.PathLike)):
+    if isinstance(executor, Executor) and not isinstance(executor, (type, os.PathLike)):
         return executor  # from kmc, or from outside the package: see Executor
     if _is_dask_client(executor):
         return DaskExecutor(executor)

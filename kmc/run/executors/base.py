@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from kmc.pickles import load_pickle
 Outcomes = list[Evaluation | Failure]
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Options of an executor: where evaluations run."""
 
@@ -153,3 +154,10 @@ class Usage:
             "longest_evaluation_seconds": self.longest,
             "n_timeouts": self.n_timeouts,
         }
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """What a mapper may have besides: how its workers spent their time."""
+
+    usage: Usage
