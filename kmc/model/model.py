@@ -19,7 +19,7 @@ from kmc.model.parameters import Fixed, Parameter, Real
 from kmc.model.posterior import Posterior
 from kmc.model.priors import Distribution, JointPrior
 from kmc.model.simulation import KnownParts, Simulation, as_simulation
-from kmc.model.space import Cube, OfCube, ParameterSpace, Space
+from kmc.model.space import Cube, OfCube, ParameterSpace, Space, SpaceDefaults
 from kmc.model.starts import start_points
 
 _Class = TypeVar("_Class")
@@ -316,9 +316,8 @@ class Model:
     @property
     def data(self) -> Mapping[str, Mapping[str, Any]]:
         """By group (such as "observed_data") and name, dimensions and arrays of data for the results."""
-        data = getattr(self._space, "data", {})
         observed = {} if self.simulation is None else self.simulation.observed_data()
-        return {**data, "observed_data": observed} if observed else data
+        return {**self._further.data, "observed_data": observed} if observed else self._further.data
 
     @property
     def simulation(self) -> Simulation | None:
@@ -330,7 +329,7 @@ class Model:
         """What the log-density is of outputs that are kept with the draws; None if it is not known."""
         simulation, space = self.simulation, self.parameter_space
         if simulation is None or space is None:
-            return getattr(self._space, "known_parts", None)
+            return self._further.known_parts
         named = [space.blocks[name] for name in simulation.inputs if name in space.blocks]
         if not simulation.saves or not named or (space.prior is not None and space.prior.depends):
             return None
@@ -352,21 +351,26 @@ class Model:
     @property
     def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:
         """By parameter, attributes of its variable in the results, such as the period of an angle."""
-        return getattr(self._space, "attrs", {})
+        return {} if self.parameter_space is None else self.parameter_space.attrs
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]]:
         """The bounds of each parameter that has two finite ones."""
-        return getattr(self._space, "intervals", {})
+        return self._further.intervals
 
     def within_intervals(self, points: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Return the parameters of :attr:`intervals` (n, *shape) at vectors (n, d), by name; others may be included."""
-        return getattr(self._space, "within_intervals", self.constrain)(points)
+        """Return the parameters of :attr:`intervals` (n, *shape) at vectors (n, d), by name."""
+        return self._further.within_intervals(points)
 
     @property
     def parameter_space(self) -> ParameterSpace | None:
         """The parameters as functions of the vector that samplers move, if they were declared one by one."""
         return self._space if isinstance(self._space, ParameterSpace) else None
+
+    @property
+    def _further(self) -> SpaceDefaults:
+        """What the space has besides the members of every space."""
+        return self._space if isinstance(self._space, SpaceDefaults) else SpaceDefaults()
 
     def call(self, x: np.ndarray) -> Any:
         """Return the output of `log_density` at x (d,), or (k, d) if the model is vectorized.
@@ -534,12 +538,12 @@ class Model:
     @property
     def _fixed(self) -> Mapping[str, Any]:
         """Known values by name."""
-        return self._space.fixed if isinstance(self._space, ParameterSpace) else {}
+        return {} if self.parameter_space is None else self.parameter_space.fixed
 
     @property
     def _declared_prior(self) -> JointPrior | None:
         """The prior of those parameters that were declared with one."""
-        return getattr(self._space, "prior", None)
+        return None if self.parameter_space is None else self.parameter_space.prior
 
     def _from_prior(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Draw vectors (n, d) by the user's function."""

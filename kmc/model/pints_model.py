@@ -252,7 +252,7 @@ def _of_problem(problem: Any, parameters: Any, outputs: Any, likelihood: Any, op
     if set(likelihoods) != set(found):
         raise ValueError(f"likelihood={likelihood!r}: expected one for each output, by name: {', '.join(found)}")
     declared = _declared(parameters)
-    errors = {name for each in likelihoods.values() for name in getattr(each, "names", ())}
+    errors = {name for each in likelihoods.values() if isinstance(each, of.Likelihood) for name in each.names}
     names = [name for name in declared if name not in errors]
     if len(names) != problem.n_parameters():
         raise ValueError(

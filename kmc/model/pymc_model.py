@@ -12,7 +12,7 @@ from kmc._names import install
 from kmc.model.model import Model
 from kmc.model.pymc_simulator import find_simulator
 from kmc.model.simulation import OUTPUTS, KnownParts
-from kmc.model.space import Block
+from kmc.model.space import Block, SpaceDefaults
 from kmc.model.transforms import Above, Below, Between, Identity, LogOdds, Transform
 
 
@@ -159,15 +159,14 @@ class PyMCLogDensity:
     def __init__(self, function: Any, names: Sequence[str]):
         self._function, self._names = function, names
         self._lock = threading.Lock()
-        self._own = threading.local()
+        self._own = _Copy()
 
     def __call__(self, x: np.ndarray) -> Any:
         """Return the log-density at x, and the further arrays by name if there are any."""
-        function = getattr(self._own, "function", None)
-        if function is None:
+        if self._own.function is None:
             with self._lock:
-                function = self._own.function = self._function.copy()
-        log_density, *further = function(x)
+                self._own.function = self._function.copy()
+        log_density, *further = self._own.function(x)
         value = float(log_density)
         return (value, dict(zip(self._names, further, strict=True))) if self._names else value
 
@@ -175,10 +174,12 @@ class PyMCLogDensity:
         return type(self), (self._function, self._names)
 
 
-class PyMCSpace:
-    """The variables of a PyMC model as functions of the vector of its free variables, transformed and raveled.
+class _Copy(threading.local):
+    function: Any = None  # of this thread
 
-    Its ``made_by`` is for messages, see :class:`kmc.model.space.Space`.
+
+class PyMCSpace(SpaceDefaults):
+    """The variables of a PyMC model as functions of the vector of its free variables, transformed and raveled.
 
     Parameters
     ----------

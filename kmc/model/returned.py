@@ -12,6 +12,7 @@ import numpy as np
 from kmc.errors import EvaluationError
 from kmc.model.model import Model
 from kmc.model.simulation import OUTPUTS, PREDICTIVE
+from kmc.model.space import SpaceDefaults
 from kmc.pickles import load_pickle
 
 Blobs = dict[str, np.ndarray]
@@ -152,9 +153,9 @@ def not_finite(model: Model, x: np.ndarray, value: float) -> EvaluationError:
 
 def _skipping(model: Model, option: str) -> str:
     """Return the advice to make the model once more, so that it rejects such points."""
-    made: str | None = getattr(model.space, "made_by", None)
     given = "parameters=..." if model.named else f"dim={model.dim}"
     function = "log_density" if model.simulation is None else "simulator=..., likelihood=..."
+    made = model.space.made_by if isinstance(model.space, SpaceDefaults) else None
     made = made or f"kmc.Model({function}, {given}"
     return f'or treat such points as having zero density: sample {made}, {option}="reject")'
 

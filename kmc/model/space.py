@@ -22,20 +22,7 @@ _LEAST, _MOST = np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg  # where quan
 
 @runtime_checkable
 class Space(Protocol):
-    """Named parameters as functions of a vector in R^d.
-
-    Optional members of a space:
-
-    - ``unconstrain(values) -> (n, d)``, the inverse, for the arrays (n, *shape) of all parameters by name; start points
-      can then be given by name;
-    - ``data``, a mapping of group names, such as "observed_data", to mappings of variables to pairs of dimensions and
-      array, which are stored in the results;
-    - ``made_by``, such as "kmc.from_pymc(model", the call that errors advise to change;
-    - ``attrs``, a mapping of parameters to attributes of their variables in the results;
-    - ``intervals``, a mapping of parameters to their two bounds if these are finite, and ``within_intervals``, which is
-      ``constrain`` for those parameters alone;
-    - ``known_parts``, a :class:`kmc.model.simulation.KnownParts`, if the user's function returns a simulator's outputs;
-    - ``prior``, a :class:`kmc.model.priors.JointPrior`; its log-density is added to what the user's function returns.
+    """Named parameters as functions of a vector in R^d; a :class:`SpaceDefaults` can have more.
 
     Attributes
     ----------
@@ -72,6 +59,32 @@ class Space(Protocol):
         """Return start points (n, d), or None for the sampler's default."""
 
 
+class SpaceDefaults:
+    """Base class of spaces, with all that a space can have besides the members of :class:`Space`.
+
+    Attributes
+    ----------
+    data : mapping of str to mapping
+        By the name of a group, such as "observed_data", and of a variable, pairs of dimensions and array, which are
+        stored in the results.
+    intervals : mapping of str to tuple of float
+        The bounds of each parameter that has two finite ones.
+    known_parts : KnownParts, optional
+        Of a function that returns a simulator's outputs, see :class:`kmc.model.simulation.KnownParts`.
+    made_by : str, optional
+        The call that errors advise to change, such as "kmc.from_pymc(model".
+    """
+
+    data: Mapping[str, Mapping[str, Any]] = {}
+    intervals: Mapping[str, tuple[float, float]] = {}
+    known_parts: Any = None
+    made_by: str | None = None
+
+    def within_intervals(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the parameters of ``intervals`` (n, *shape) at vectors (n, d), by name."""
+        return {}
+
+
 class Block(NamedTuple):
     """Adjacent columns of the vector, which hold one parameter."""
 
@@ -93,7 +106,7 @@ class Block(NamedTuple):
         return self.transform.constrain(self.of(points))
 
 
-class ParameterSpace:
+class ParameterSpace(SpaceDefaults):
     """Parameters in the given order, one after the other in the vector; see :class:`kmc.Model`.
 
     Examples
@@ -117,8 +130,6 @@ class ParameterSpace:
         Dimensions of all parameters and fixed values.
     """
 
-    data: Mapping[str, Mapping[str, Any]] = {}
-
     def __init__(self, parameters: Mapping[str, Any], coords: Any = None, dims: Any = None):
         found = Dimensions(parameters, coords, dims)
         self.fixed = {name: one.value for name, one in found.parameters.items() if isinstance(one, Fixed)}
@@ -132,16 +143,17 @@ class ParameterSpace:
             self.data = {"constant_data": fixed}
         self.attrs = {name: parameter.attrs for name, parameter in parameters.items() if parameter.attrs}
         self.attrs |= {name: {"fixed": 1} for name in self.fixed}
-        self.intervals: dict[str, tuple[float, float]] = {}
+        intervals = {}
         self._blocks: dict[str, Block] = {}
         self.dim = 0
         for name, parameter in parameters.items():
             batch, transform = found.batches[name], parameter.transform
             if isinstance(transform, Between):
-                self.intervals[name] = transform.lower, transform.upper
+                intervals[name] = transform.lower, transform.upper
             start = self.dim
             self.dim += int(np.prod(batch + transform.unconstrained_shape))
             self._blocks[name] = Block(transform, batch, slice(start, self.dim))
+        self.intervals = intervals
         self._starts = {name: one.start for name, one in parameters.items() if one.start is not None}
         priors = {name: parameter for name, parameter in parameters.items() if isinstance(parameter, WithPrior)}
         self.prior = JointPrior(priors, found.batches, self.fixed) if priors else None
@@ -149,6 +161,10 @@ class ParameterSpace:
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Return the parameters (n, *shape) at vectors (n, d), by name, in new arrays."""
         return {name: block.constrained(points) for name, block in self._blocks.items()}
+
+    def within_intervals(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the parameters with two finite bounds (n, *shape) at vectors (n, d), by name."""
+        return {name: self._blocks[name].constrained(points) for name in self.intervals}
 
     @property
     def blocks(self) -> Mapping[str, Block]:

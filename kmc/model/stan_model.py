@@ -16,6 +16,7 @@ import numpy as np
 from kmc._names import install
 from kmc.errors import KmcWarning
 from kmc.model.model import Model
+from kmc.model.space import SpaceDefaults
 
 
 def from_stan(model: Any, data: Any = None, *, on_error: str = "raise", nonfinite: str = "reject") -> Model:
@@ -76,10 +77,8 @@ def from_stan(model: Any, data: Any = None, *, on_error: str = "raise", nonfinit
     return Model(space.log_density, on_error=on_error, nonfinite=nonfinite, space=space)
 
 
-class StanSpace:
+class StanSpace(SpaceDefaults):
     """The variables of a Stan model as functions of the vector of its unconstrained parameters.
-
-    Its ``made_by`` is for messages, see :class:`kmc.model.space.Space`.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import as_array
-from kmc.model.space import Space
+from kmc.model.space import ParameterSpace, Space
 
 _LARGEST = 6  # scales from 1e-6 to 1e6
 _TRIES = 1000  # draws from a fit's Gaussian for each start point in the support
@@ -144,10 +144,9 @@ def _is_list_of_mappings(initial: Any) -> bool:
 
 
 def _shapes(space: Space, name: str) -> dict[str, tuple[int, ...]]:
-    blocks = getattr(space, "blocks", None)
-    if blocks is None:
+    if not isinstance(space, ParameterSpace):
         raise TypeError(f"{name} is a fit: expected an array (k, {space.dim}) of unconstrained points")
-    return {key: block.shape for key, block in blocks.items()}
+    return {key: block.shape for key, block in space.blocks.items()}
 
 
 def _is_inside(point: Mapping[str, np.ndarray], space: Any) -> bool:
@@ -165,10 +164,9 @@ def _stacked(initial: Any, name: str) -> dict[str, list[Any]]:
 
 
 def _unconstrained(initial: Mapping[str, Any], space: Space, name: str) -> np.ndarray:
-    unconstrain = getattr(space, "unconstrain", None)
-    if unconstrain is None:
+    if not isinstance(space, ParameterSpace):
         raise TypeError(f"{name}={initial!r}: expected an array (k, {space.dim}) of unconstrained points")
     try:
-        return unconstrain(initial)
+        return space.unconstrain(initial)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}") from error

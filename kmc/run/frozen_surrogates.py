@@ -144,7 +144,7 @@ def pieces(text: str, count: int) -> np.ndarray:
 
 def blocks_of(model: Model) -> Mapping[str, Any] | None:
     """Return how a model's parameters are arranged in the vector; None if only its space knows."""
-    return getattr(model._space, "blocks", None)
+    return None if model.parameter_space is None else model.parameter_space.blocks
 
 
 def _unreadable(group: Any, why: str) -> ValueError:

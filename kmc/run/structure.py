@@ -250,9 +250,12 @@ def _transforms(blocks: Mapping[str, Block], dim: int) -> Transforms:
     lower, upper, ends = np.zeros(dim), np.zeros(dim), np.zeros((dim, 2))
     for block in blocks.values():
         kinds[block.columns] = _TRANSFORMS.get(type(block.transform), transforms.IDENTITY)
-        lower[block.columns] = getattr(block.transform, "lower", 0.0)
-        upper[block.columns] = getattr(block.transform, "upper", 0.0)
-        ends[block.columns] = (STEEPNESS, LENGTH) if type(block.transform) is Between else 0.0
+        if isinstance(block.transform, Above | Between):
+            lower[block.columns] = block.transform.lower
+        if isinstance(block.transform, Below | Between):
+            upper[block.columns] = block.transform.upper
+        if type(block.transform) is Between:
+            ends[block.columns] = STEEPNESS, LENGTH
     return Transforms(kinds, lower, upper, ends)
 
 
