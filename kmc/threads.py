@@ -18,7 +18,12 @@ from threadpoolctl import ThreadpoolController
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_this_thread = threading.local()
+
+class _Thread(threading.local):
+    is_a_part = False
+
+
+_this_thread = _Thread()
 
 
 def single_threaded() -> AbstractContextManager[Any]:
@@ -40,8 +45,8 @@ def in_threads(work: Callable[[int, int], None], most: int) -> None:
 
     The parts run at the same time if they release the interpreter's lock. Inside such a part there is only one.
     """
-    alone = getattr(_this_thread, "is_a_part", False)  # it would wait for threads that wait themselves
-    parts = 1 if alone else max(1, min(numba.config.NUMBA_NUM_THREADS, most))
+    # A part would wait for threads that wait themselves.
+    parts = 1 if _this_thread.is_a_part else max(1, min(numba.config.NUMBA_NUM_THREADS, most))
     others = [_pool(os.getpid()).submit(work, k, parts) for k in range(1, parts)]
     work(0, parts)
     for other in others:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -215,6 +215,18 @@ def as_basis(basis: Any, name: str = "basis", needs: Sequence[str] = ("values", 
         methods = ", ".join(f"{need}(x)" for need in needs)
         raise TypeError(f"{name}={basis!r}: expected an object of kmc.bases, or one with size, {methods}")
     return _Foreign(basis)
+
+
+@runtime_checkable
+class Centered(Protocol):
+    """What a basis may have besides: the points (m, d) to which its functions belong."""
+
+    centers: np.ndarray
+
+
+def centers_of(basis: Basis) -> np.ndarray | None:
+    """Return the points (m, d) to which the functions of a basis belong; None if they belong to none."""
+    return basis.centers if isinstance(basis, Centered) else None
 
 
 def is_basis(basis: Any, needs: Sequence[str] = ("values", "gradients")) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from kmc.bases import general
+from kmc.bases.base import Both
 from kmc.bases.geometry import RadialGeometry
 from kmc.kernels import Gaussian, Kernel, Metric, Scale, kernel_derivative
 from kmc.kernels.exponentials import exponential
@@ -30,6 +31,10 @@ class SectionForms(Protocol):
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
+
+    @property
+    def sum_mass_and_dirichlet(self) -> Both | None:
+        """A function that sums both forms in one pass; None if the kernel is not radial."""
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
         """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
@@ -147,6 +152,8 @@ class RadialForms:
 class DotProductForms:
     """Sections of q(<Ax, Ay>): gradients q' AᵀA y, whose directions do not depend on x."""
 
+    sum_mass_and_dirichlet = None
+
     def __init__(self, kernel: Kernel, metric: np.ndarray | None, centers: np.ndarray):
         self._kernel = kernel
         self._pulled = centers if metric is None else centers @ (metric.T @ metric)
@@ -191,6 +198,8 @@ class DotProductForms:
 
 class MixedForms:
     """Sections of any kernel, by its partial derivatives, in slices of bounded memory."""
+
+    sum_mass_and_dirichlet = None
 
     def __init__(self, kernel: Kernel, centers: np.ndarray):
         self._kernel, self._centers = kernel, centers

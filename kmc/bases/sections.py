@@ -93,7 +93,7 @@ class KernelSections(Basis):
     @property
     def sum_mass_and_dirichlet(self) -> Both | None:
         """Both forms from one evaluation, see :mod:`kmc.bases.section_forms`; None if the kernel is not radial."""
-        return getattr(self._forms, "sum_mass_and_dirichlet", None)
+        return self._forms.sum_mass_and_dirichlet
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
         """Sum over x of w (Δφ_a + <∇φ_a, g>), (m,), with g = ∇log q0 at the rows of x."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -30,6 +30,14 @@ class FittedDensity(Protocol):
         """(n,)."""
 
 
+@runtime_checkable
+class WithHessian(Protocol):
+    """What a density or a function may have besides."""
+
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """(n, d, d) at points x (n, d)."""
+
+
 class FittedExpansion(NamedTuple):
     """log q0(x) + f(x - center): a base density times the exponential of a fitted function."""
 
@@ -52,7 +60,7 @@ class FittedExpansion(NamedTuple):
     def hessian(self, x: np.ndarray) -> np.ndarray:
         """(n, d, d); TypeError if the base density or the function has none."""
         for part in (self.base, self.function):
-            if not callable(getattr(part, "hessian", None)):
+            if not isinstance(part, WithHessian):
                 raise TypeError(f"{type(part).__name__} has no Hessian")
         return self.base.hessian(x) + self.function.hessian(x - self.center)
 

@@ -167,14 +167,19 @@ def _student_em(z, w, dof, start=None, iterations=1000):
 
 def _check_at(density, base, x):
     """Check that a user's base has the dimension of the samples, and is finite at all of them."""
-    centers: list[Any] = [getattr(density, name, 0.0) for name in ("mean", "location", "low")]
-    dim = next((np.size(center) for center in centers if np.ndim(center)), None)
-    if dim is not None and dim != x.shape[1]:
-        raise ValueError(f"base={base!r} is a density in {dim} dimensions, but X has {x.shape[1]} columns")
+    center: Any = 0.0
+    if isinstance(density, Uniform):
+        center = density.low
+    elif isinstance(density, Gaussian):
+        center = density.mean
+    elif isinstance(density, StudentT):
+        center = density.location
+    if np.ndim(center) and len(center) != x.shape[1]:
+        raise ValueError(f"base={base!r} is a density in {len(center)} dimensions, but X has {x.shape[1]} columns")
     for start in range(0, len(x), 4096):
         part = x[start : start + 4096]
-        for name in ("log_density", "gradient"):
-            values = getattr(density, name)(part)
+        for name, function in (("log_density", density.log_density), ("gradient", density.gradient)):
+            values = function(part)
             finite = np.isfinite(values).reshape(len(part), -1).all(axis=1)
             if not np.all(finite):
                 row = int(np.argmin(finite))

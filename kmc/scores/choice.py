@@ -66,8 +66,9 @@ class Given(NamedTuple):
 
 
 def open_names(model: Any) -> set[str]:
-    """Which of kernel, bandwidth and base are "auto"."""
-    return {name for name in FIXED if isinstance(getattr(model, name, None), str) and getattr(model, name) == AUTO}
+    """Return which of kernel, bandwidth and base are "auto"."""
+    given = model.get_params(deep=False)
+    return {name for name in FIXED if isinstance(given.get(name), str) and given[name] == AUTO}
 
 
 def settings(

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kmc.bases import Basis, FourierFeatures
+from kmc.bases.base import centers_of
 from kmc.checks import Seed, as_generator, check_choice, check_number
 from kmc.errors import warn
 from kmc.estimator import check_vector
@@ -408,7 +409,7 @@ class DiffusionMap(EigenfunctionMap):
     ) -> None:
         """Set the attributes of modes with these coefficients (r, k) in a trial space."""
         self.basis_, self.kernel_ = space.basis, kernel_of(self.kernel, bandwidth)
-        self.landmarks_ = getattr(space.basis, "centers", None)
+        self.landmarks_ = centers_of(space.basis)
         self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
         self.bandwidth_, self.regularization_ = bandwidth, regularization
         coefficients = space.matrix @ vectors

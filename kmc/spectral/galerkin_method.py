@@ -271,7 +271,7 @@ def _count(n_components, rank):
 
 
 def _form(form) -> Form:
-    if hasattr(form, "sum") and hasattr(form, "symmetric"):
+    if isinstance(form, Form):
         return form
     if callable(form):
         return Bilinear(form)

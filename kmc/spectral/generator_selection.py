@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from kmc.bases.base import centers_of
 from kmc.forms import Forms, accumulate_folds
 from kmc.selection import held_out, numbers_or
 from kmc.source import Sample, Source, folds
@@ -107,7 +108,7 @@ def _folds(space: TrialSpace, source: Source, unit: float) -> tuple[Any, Any]:
 
     Samples at landmarks are in a fold of their own, unless they are the majority.
     """
-    centers = getattr(space.basis, "centers", None)
+    centers = centers_of(space.basis)
     if centers is None or not isinstance(source.x, np.ndarray):
         return folds(source, N_FOLDS)
     points = source.x

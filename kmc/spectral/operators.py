@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from kmc.kernels import axes_of
 Index = tuple[int, ...]
 
 
+@runtime_checkable
 class Form(Protocol):
     """A bilinear form."""
 

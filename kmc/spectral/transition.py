@@ -8,7 +8,7 @@ import numpy as np
 
 from kmc.arrays import to_numpy
 from kmc.bases import Whitened
-from kmc.bases.base import as_basis
+from kmc.bases.base import as_basis, centers_of
 from kmc.checks import Seed, as_generator, check_choice, check_count
 from kmc.errors import warn
 from kmc.estimator import as_points
@@ -303,7 +303,7 @@ class TransitionOperator(TransitionFunctions):
         self._modes, self._basis = modes, basis
         parts = [part.within(modes.left).about(modes.left_mean) for part in selected.candidate.segments]
         self._segments = Segments(parts, bool(self.reversible))
-        self.landmarks_, self.rank_ = getattr(basis.basis, "centers", None), basis.size
+        self.landmarks_, self.rank_ = centers_of(basis.basis), basis.size
         self.eigenvalues_, self.singular_values_ = modes.eigenvalues, modes.singular_values
         self.timescales_ = timescales(self.eigenvalues_, self.lagtime)
         warn_of_nan(self.timescales_, self.eigenvalues_)
