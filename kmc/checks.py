@@ -11,9 +11,6 @@ import numpy as np
 
 from kmc.arrays import to_numpy
 
-Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
-"""Valid values of a parameter ``seed`` or ``random_state``."""
-
 MOST = 1e150  # its square, summed over any number of samples, does not overflow
 LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30  # lengths whose eighth powers neither overflow nor underflow
 
@@ -135,22 +132,6 @@ def as_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def as_seed(seed: Any) -> np.random.SeedSequence:
-    """Return a fresh SeedSequence for a seed.
-
-    It is always the same for an int or a SeedSequence. A Generator advances.
-    """
-    if seed is None:
-        return np.random.SeedSequence()
-    if isinstance(seed, np.random.SeedSequence):
-        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
-    if isinstance(seed, np.random.Generator):
-        return np.random.SeedSequence(seed.integers(2**32, size=4, dtype=np.uint32).tolist())
-    if is_whole(seed) and seed >= 0:
-        return np.random.SeedSequence(int(seed))
-    raise TypeError(f"seed={seed!r}: expected None, an int >= 0, a numpy SeedSequence or a numpy Generator")
-
-
 def check_choice(options: Any, name: str, choices: tuple[str, ...]) -> None:
     """Check that it is one of the words."""
     value = getattr(options, name)
@@ -178,16 +159,6 @@ def numbers(name: str, value: Any, zero: bool) -> list[float]:
     if not (np.all(np.isfinite(array)) and np.all(array >= 0 if zero else array > 0)):
         raise ValueError(f"{name}={value!r}: {expected}")
     return [float(number) for number in array]
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """Make a Generator from None, a whole number or a SeedSequence; return a Generator unchanged."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"random_state={random_state!r}: expected None, a non-negative whole number, a SeedSequence or a Generator"
-        ) from error
 
 
 def positive(name: str, value: Any) -> float:

@@ -69,10 +69,3 @@ def test_numbers_are_a_list():
     ]
     with pytest.raises(ValueError, match="^r=0: expected a positive finite number or a sequence of them"):
         checks.numbers("r", 0, zero=False)
-
-
-def test_a_generator_is_used_as_it_is():
-    rng = np.random.default_rng(0)
-    assert checks.as_generator(rng) is rng
-    with pytest.raises(TypeError, match="^random_state='zero': expected None, a non-negative whole number"):
-        checks.as_generator("zero")

@@ -10,11 +10,12 @@ import kmc.errors
 ROOT = Path(kmc.errors.__file__).parent
 
 ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "lazy", "njit", "threads", "interrupts"}
-ANYWHERE |= {"pickles", "unwritable"}
+ANYWHERE |= {"pickles", "seeds", "unwritable"}
 MAY_IMPORT = {
     "arrays": set(),
     "errors": set(),
     "checks": set(),
+    "seeds": set(),
     "lazy": set(),
     "njit": set(),
     "unwritable": set(),

@@ -22,6 +22,7 @@ from kmc.control_variates.domain import Domain, UnknownMode
 from kmc.control_variates.means import CHAINS, Means, SurrogateMeans
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import Transitions
+from kmc.seeds import Stream, substream
 from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.density import Density
 
@@ -90,6 +91,7 @@ class ReplicateEstimate:
         nearby: bool = False,
         judge: Callable[[], str] = str,
     ):
+        self._seed = seed
         self._all = functions(replicate.draws)
         self._x, self._y = self._all[:, :-1], functions(replicate.ends)
         self._center = self._all.mean(axis=(0, 1))
@@ -332,7 +334,8 @@ class ReplicateEstimate:
         """How far the largest of 2 k means may be off by chance, in standard errors, where tails may be long."""
         effective = self._powers(self._x).var(axis=(0, 1)) / np.where(error > 0, error, np.inf) ** 2
         n = int(np.clip(np.median(effective), _FEWEST_DRAWS // 2, self.n_draws))
-        rng, at_once = np.random.default_rng(n), max(1, int(_MOST_SAMPLED / (n * len(error))))
+        rng = np.random.default_rng(substream(self._seed, Stream.BY_CHANCE))
+        at_once = max(1, int(_MOST_SAMPLED / (n * len(error))))
         parts = []
         for first in range(0, _SAMPLES, at_once):
             many = min(at_once, _SAMPLES - first)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from kmc.checks import Seed, as_flag, as_number, as_seed
+from kmc.checks import as_flag, as_number
 from kmc.errors import EvaluationError, warn
 from kmc.ess import LEAST_DRAWS, bulk_ess
 from kmc.model.evaluate import Evaluation, Mapper, evaluate_block, stream_of
@@ -30,6 +30,7 @@ from kmc.run.sample import sample
 from kmc.run.store.files import LOCK, Folder, Lock, StoreError
 from kmc.run.store.open import as_path
 from kmc.run.warning_codes import CODES
+from kmc.seeds import Seed, as_seed, substream
 
 LOG_LIKELIHOOD = "log_likelihood"
 _SETTINGS = "calibration.json"
@@ -226,8 +227,7 @@ class _Run:
 
     def problem(self, i: int) -> tuple[Model, np.ndarray, np.random.SeedSequence, np.random.Generator]:
         """Return the posterior of simulated data, its true quantities (q,), and random numbers for the rest."""
-        seed = np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, i))
-        own, rest = seed.spawn(2)
+        own, rest = substream(self.seed, i).spawn(2)
         rng = np.random.default_rng(own)
         x = self.model.prior_points(rng, 1)[0]
         model = self.model.with_data(self.simulate(self.model.parameters_at(x), rng))

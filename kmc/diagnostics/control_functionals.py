@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.checks import Seed, as_array, as_generator, check_count, check_samples
+from kmc.checks import as_array, check_count, check_samples
 from kmc.convergence import mean_errors
 from kmc.diagnostics.draws import read_points, scores_at
 from kmc.diagnostics.stein import SteinSections, stein_kernel
 from kmc.forms import Forms, accumulate_folds
 from kmc.kernels import Kernel, Polynomial, candidate_bandwidths, kernel_of, median_distance
 from kmc.linalg import eigen_whitening, ridge_path
+from kmc.seeds import Seed, as_generator
 
 BANDWIDTHS = (0.5, 1.0, 2.0, 4.0)
 """Candidates of ``bandwidth="cv"``, in median distances."""

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from kmc.checks import Seed
 from kmc.diagnostics.langevin import langevin_modes
 from kmc.diagnostics.modes import slow_modes
+from kmc.seeds import Seed
 
 
 class Gap(float):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg
 
-from kmc.checks import Seed
 from kmc.diagnostics.draws import blocks, read_draws
 from kmc.diagnostics.modes import coordinates, correlations
 from kmc.kernels import Gaussian, Metric, median_distance
+from kmc.seeds import Seed
 from kmc.spectral.coarse import jackknife
 from kmc.spectral.diffusion_map import DiffusionMap
 

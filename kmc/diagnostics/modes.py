@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import linalg, special, stats
 
-from kmc.checks import Seed, as_generator, check_count
+from kmc.checks import check_count
 from kmc.convergence import ess_and_rhat
 from kmc.diagnostics.draws import Draws, blocks, groups_of, read_draws
 from kmc.errors import KmcWarning
 from kmc.forms.lagged import Lagged, lagged_sums
+from kmc.seeds import Seed, as_generator
 from kmc.spectral.coarse import jackknife
 from kmc.spectral.transition import TransitionOperator
 from kmc.spectral.transition_modes import timescales

@@ -21,10 +21,11 @@ import numpy as np
 from kmc.bases import Basis
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
-from kmc.checks import Seed, as_generator, check_count
+from kmc.checks import check_count
 from kmc.convergence import autocorrelation_time
 from kmc.diagnostics.draws import read_points, scores_at
 from kmc.kernels import Kernel, Metric, Scale, Sum, kernel_of, median_distance
+from kmc.seeds import Seed, as_generator
 
 BLOCK = 1024
 """Rows and columns of the blocks of the Stein matrix that are in memory at a time."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from kmc.checks import Seed, as_flag, as_number
+from kmc.checks import as_flag, as_number
 from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
@@ -30,6 +30,7 @@ from kmc.posterior.results import as_list, groups_of, is_short, opened, read, se
 from kmc.run.arguments import as_model
 from kmc.run.display import steps
 from kmc.run.warning_codes import sentences_of
+from kmc.seeds import Seed
 
 if TYPE_CHECKING:
     import xarray

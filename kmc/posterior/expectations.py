@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmc.checks import Seed, as_amount, as_flag, as_number, is_number
+from kmc.checks import as_amount, as_flag, as_number, is_number
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.estimate import Estimate, ReplicateEstimate
@@ -21,6 +21,7 @@ from kmc.ess import ENOUGH_DRAWS
 from kmc.posterior.learned import LEARNED, Learned, Table
 from kmc.posterior.results import Quantities, as_list, groups_of, is_short, read, seed_of
 from kmc.run.display import steps
+from kmc.seeds import Seed
 
 if TYPE_CHECKING:
     import xarray

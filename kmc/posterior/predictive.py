@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import Seed
 from kmc.posterior.results import groups_of, opened, seed_of
 from kmc.run.results import container
+from kmc.seeds import Seed
 
 _GROUPS = {"posterior": "posterior_predictive", "prior": "prior_predictive"}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import Seed, as_number
+from kmc.checks import as_number
 from kmc.control_variates.domain import Domain, UnknownMode
 from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.means import CHAINS, chains_of, mass_by
@@ -18,6 +18,7 @@ from kmc.ess import ENOUGH_DRAWS, squared_error
 from kmc.posterior.learned import LEARNED, Learned
 from kmc.posterior.results import Result, read, seed_of
 from kmc.run.results import container
+from kmc.seeds import Seed
 
 _CHAINS = 4
 _POOL = 4  # draws from the surrogate for each requested draw

@@ -10,7 +10,6 @@ from typing import Any, Never
 
 import numpy as np
 
-from kmc.checks import Seed, as_seed
 from kmc.control_variates.replicate import Replicate
 from kmc.run.arguments import as_model
 from kmc.run.frozen_surrogates import decoded
@@ -18,8 +17,7 @@ from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
 from kmc.run.store.load import load
 from kmc.run.structure import Approximation, Known, Structure, added, structured
 from kmc.run.warning_codes import OF_DRAWS, warnings
-
-_STREAM = 2**31 + 2  # a key that no SeedSequence of a run spawns
+from kmc.seeds import Seed, Stream, as_seed, substream
 
 Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 
@@ -213,8 +211,7 @@ def opened(result: Any, name: str) -> Any:
 
 def seed_of(seed: Seed) -> np.random.SeedSequence:
     """Return the seed of a read-out, whose random streams no run of the same seed has."""
-    given = as_seed(seed)
-    return np.random.SeedSequence(given.entropy, spawn_key=(*given.spawn_key, _STREAM))
+    return substream(as_seed(seed), Stream.READ_OUT)
 
 
 def groups_of(idata: Any) -> set[str]:

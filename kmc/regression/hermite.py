@@ -7,13 +7,14 @@ from typing import Any, Self
 import numpy as np
 
 from kmc.bases import Contraction
-from kmc.checks import Seed, as_array, as_generator, check_count, check_number
+from kmc.checks import as_array, check_count, check_number
 from kmc.errors import warn
 from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vector, check_weights, values_of
 from kmc.forms import accumulate, accumulate_folds
 from kmc.forms.stream import is_iterator
 from kmc.kernels import median_distance
 from kmc.regression.candidates import HermiteLoss, settings
+from kmc.seeds import Seed, as_generator
 from kmc.selection import Kernels, Numbers, Search, folds_of, held_out, numbers_or
 from kmc.source import SELECTION, Source, is_stream, look, open_source, unzipped
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from kmc.checks import Seed, as_array, as_count, as_number, as_seed
+from kmc.checks import as_array, as_count, as_number
 from kmc.errors import EvaluationError
 from kmc.model.evaluate import Evaluator
 from kmc.model.model import Model
 from kmc.model.starts import TRIED, wide_batches
 from kmc.run import arguments
 from kmc.run.structure import Structured, structured
+from kmc.seeds import Seed, as_seed
 from kmc.surrogate.emulator.climbs import Climbs
 
 _CLIMBS = 3  # local searches, from the best of the first points

@@ -20,6 +20,7 @@ from kmc.run.unvisited import unvisited
 from kmc.samplers.ask_tell import traits_of
 from kmc.samplers.base import SamplerSetup, SamplerState, Step, SurrogateState
 from kmc.samplers.lanes import Lanes, Passed, Separable
+from kmc.seeds import Stream, substream
 from kmc.surrogate.density import Density
 from kmc.threads import single_threaded
 
@@ -65,6 +66,7 @@ class IndependentRun:
             max_evaluations,
         )
         self.history = request.history
+        self._seed = seed
         self._start_seed, self._process_seed = seed.spawn(2)
         self._blobs = blobs
         self._traits = traits_of(request.sampler)
@@ -283,8 +285,9 @@ class IndependentRun:
             return report
         x, values = evaluated
         draws = self.trace.positions.reshape(-1, density.dim)
-        try:  # a generator of its own: the check does not change the draws
-            found = unvisited(density, x, values, draws, np.random.default_rng(len(draws)))
+        rng = np.random.default_rng(substream(self._seed, Stream.UNVISITED))
+        try:
+            found = unvisited(density, x, values, draws, rng)
         except (ValueError, ArithmeticError, KeyboardInterrupt):  # the draws are made: a check must not lose them
             return report
         if found:

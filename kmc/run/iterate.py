@@ -8,7 +8,7 @@ from typing import Any, Never, Self
 
 import numpy as np
 
-from kmc.checks import Seed, as_flag, as_seed
+from kmc.checks import as_flag
 from kmc.errors import KmcWarning, shorten
 from kmc.model.model import Model
 from kmc.run import arguments
@@ -20,6 +20,7 @@ from kmc.run.progress import Progress
 from kmc.run.run import Run
 from kmc.run.store.open import as_store, stored_given, stored_seed
 from kmc.samplers.base import Sampler
+from kmc.seeds import Seed, as_seed
 
 
 class RunIterator(Iterator[Progress]):

@@ -21,12 +21,12 @@ from kmc.run.frozen_surrogates import Frozen, as_group, blocks_of, flattened, un
 from kmc.run.history import EVALUATIONS
 from kmc.run.trace import Trace
 from kmc.samplers.base import MOVES
+from kmc.seeds import Stream, substream
 from kmc.surrogate.density import Density
 from kmc.unwritable import import_arviz
 
 _INT64 = np.iinfo(np.int64)
 N_DRAWS = 500
-_STREAM = 2**31  # a key that no SeedSequence of the run spawns: these draws do not change the others
 
 
 def to_arviz(
@@ -206,8 +206,7 @@ def data_of(request: RunRequest) -> dict[str, Mapping[str, Any]]:
     model = request.model
     if model.prior is None:
         return dict(model.data)
-    seed = np.random.SeedSequence(request.seed.entropy, spawn_key=(*request.seed.spawn_key, _STREAM))
-    draws = model.prior_draws(np.random.default_rng(seed), N_DRAWS)
+    draws = model.prior_draws(np.random.default_rng(substream(request.seed, Stream.PRIOR)), N_DRAWS)
     prior = {name: (("chain", "draw", *model.dims[name]), values[None]) for name, values in draws.items()}
     return {**model.data, "prior": prior}
 

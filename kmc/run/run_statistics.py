@@ -15,6 +15,7 @@ from kmc.errors import EvaluationError
 from kmc.ess import worst_bulk_ess
 from kmc.model.model import Model
 from kmc.run.trace import Trace
+from kmc.seeds import Stream, substream
 from kmc.surrogate.density import Density
 from kmc.surrogate.depth import floor_of
 
@@ -128,7 +129,6 @@ def _expected_stay(acceptance: float, n: int) -> float:
 # Whether few draws contradict the frozen surrogate, which has mass where they are missing.
 
 _SURROGATE_DRAWS = 2000  # several times as many as there are effective draws
-_STREAM = 2**31 + 1  # a key that no SeedSequence of the run spawns: the check does not change the draws
 
 
 def contradiction(traces: Sequence[Trace], densities: Sequence[Density | None], seed: np.random.SeedSequence) -> str:
@@ -145,7 +145,7 @@ def contradiction(traces: Sequence[Trace], densities: Sequence[Density | None], 
     seed : SeedSequence
         That of the run.
     """
-    own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _STREAM))
+    own = substream(seed, Stream.CONTRADICTION)
     for trace, density, each in zip(traces, densities, own.spawn(len(traces)), strict=True):
         if density is None or not trace.proposals or trace.log_density.size >= FEW:
             continue

@@ -8,8 +8,7 @@ import numpy as np
 
 from kmc.model.model import Model
 from kmc.model.simulation import OUTPUTS, PREDICTIVE, Simulation
-
-_STREAM = 2**31 + 3  # a key that no SeedSequence of a run spawns: data do not change the draws
+from kmc.seeds import Stream, substream
 
 
 class SimulatedData:
@@ -32,8 +31,7 @@ class SimulatedData:
 
     def __call__(self, draw: int, positions: np.ndarray, blobs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return data by name, (chains, *shape), at a draw (chains, d) of each chain and its blobs."""
-        key = (*self._seed.spawn_key, _STREAM, draw)
-        rng = np.random.default_rng(np.random.SeedSequence(self._seed.entropy, spawn_key=key))
+        rng = np.random.default_rng(substream(self._seed, Stream.PREDICTIVE, draw))
         outputs = {name: blobs[f"{OUTPUTS}.{name}"] for name in self._simulation.likelihoods}
         rows = [
             self._simulation.draw(

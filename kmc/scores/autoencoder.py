@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from kmc.checks import Seed, as_array, as_generator, check_count
+from kmc.checks import as_array, check_count
 from kmc.scores.base import REFIT_GROWTH, ScoreEstimator
 from kmc.scores.network import Denoiser, DenoiserState, flatten, initial, loss, unflatten
 from kmc.scores.sums import Samples
+from kmc.seeds import Seed, as_generator
 from kmc.selection import Search, folds_of
 
 LEVELS = (100.0, 10.0, 1.0)

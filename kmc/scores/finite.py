@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import Basis, Contraction, FourierFeatures
-from kmc.checks import Seed, check_count
+from kmc.checks import check_count
 from kmc.scores.base import hessian_of
 from kmc.scores.in_basis import BasisEstimator
 from kmc.scores.sums import Samples
+from kmc.seeds import Seed
 from kmc.selection import Kernels, Numbers
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import Seed, as_generator, check_choice, check_number
+from kmc.checks import check_choice, check_number
 from kmc.errors import warn
 from kmc.kernels import median_distance
 from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, KernelScoreEstimator, hessian_of
@@ -14,6 +14,7 @@ from kmc.scores.full_system import FullSystem
 from kmc.scores.in_basis import check_smooth
 from kmc.scores.ridge import ScoreSetting, candidate_regularizations, candidate_settings, check_folds
 from kmc.scores.sums import Samples
+from kmc.seeds import Seed, as_generator
 from kmc.selection import Kernels, Numbers, Search, folds_of
 
 PRODUCTS = 1000

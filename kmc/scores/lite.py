@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import Basis, KernelExpansion, KernelSections
-from kmc.checks import Seed, check_choice
+from kmc.checks import check_choice
 from kmc.scores.base import hessian_of
 from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
 from kmc.scores.sums import Samples
+from kmc.seeds import Seed
 from kmc.selection import Kernels, Numbers
 
 PENALTIES = ("norm", "norm+coefficients", "cv")

@@ -8,10 +8,11 @@ import numpy as np
 
 from kmc.bases import Basis, Contraction, KernelExpansion, KernelGradients
 from kmc.bases.base import as_basis
-from kmc.checks import Seed, is_number, is_whole
+from kmc.checks import is_number, is_whole
 from kmc.scores.base import hessian_of
 from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
 from kmc.scores.sums import Samples
+from kmc.seeds import Seed
 from kmc.selection import Kernels, Numbers
 
 

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmc.bases import Basis
-from kmc.checks import as_generator, check_number, is_whole
+from kmc.checks import check_number, is_whole
 from kmc.kernels import kernel_of, median_distance
 from kmc.linalg import ridge_solution
 from kmc.scores import choice
 from kmc.scores.base import FittedExpansion
 from kmc.scores.sums import Samples, Sums, accumulate_sums
+from kmc.seeds import as_generator
 from kmc.selection import Search, folds_of, held_out, listed, numbers_or
 
 BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)

@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from kmc.bases import general
-from kmc.checks import Seed, as_generator, check_count
+from kmc.checks import check_count
 from kmc.errors import KmcWarning
 from kmc.forms.stream import length
+from kmc.seeds import Seed, as_generator
 from kmc.spectral.kernel_embeddings import KernelEmbedding, KernelJL, KernelPCA, NystromEmbedding, check_repeatable
 
 EMBEDDINGS: dict[str, type[KernelEmbedding]] = {

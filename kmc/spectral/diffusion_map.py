@@ -9,12 +9,13 @@ import numpy as np
 
 from kmc.bases import Basis, FourierFeatures
 from kmc.bases.base import centers_of
-from kmc.checks import Seed, as_generator, check_choice, check_number
+from kmc.checks import check_choice, check_number
 from kmc.errors import warn
 from kmc.estimator import check_vector
 from kmc.forms import accumulate
 from kmc.kernels import Kernel, kernel_of, median_distance
 from kmc.linalg import eigen_whitening, generalized_eigh
+from kmc.seeds import Seed, as_generator
 from kmc.selection import Numbers
 from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import generator_selection

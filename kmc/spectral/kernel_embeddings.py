@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from kmc.bases import KernelSections
-from kmc.checks import Seed, as_flag, as_generator, check_count
+from kmc.checks import as_flag, check_count
 from kmc.errors import warn
 from kmc.estimator import Estimator
 from kmc.forms.stream import blocks, is_iterator, trajectories
 from kmc.kernels import Kernel, kernel_of, median_distance
 from kmc.linalg import eigen_whitening
+from kmc.seeds import Seed, as_generator
 from kmc.selection import Numbers
 from kmc.source import is_stream
 

@@ -16,12 +16,13 @@ import numpy as np
 
 from kmc._names import install
 from kmc.bases import Basis, KernelSections, Monomials
-from kmc.checks import Seed, as_generator, check_count, check_number
+from kmc.checks import check_count, check_number
 from kmc.estimator import check_weights
 from kmc.forms import accumulate
 from kmc.forms.stream import blocks, length
 from kmc.kernels import Gaussian, median_distance
 from kmc.landmarks import choose
+from kmc.seeds import Seed, as_generator
 from kmc.source import BLOCK, gathered, is_stream, open_source, take
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.galerkin_method import galerkin

@@ -9,10 +9,11 @@ import numpy as np
 from kmc.arrays import to_numpy
 from kmc.bases import Whitened
 from kmc.bases.base import as_basis, centers_of
-from kmc.checks import Seed, as_generator, check_choice, check_count
+from kmc.checks import check_choice, check_count
 from kmc.errors import warn
 from kmc.estimator import as_points
 from kmc.kernels import Kernel
+from kmc.seeds import Seed, as_generator
 from kmc.selection import Numbers
 from kmc.source import Sample, Source, check_lagtime, is_stream, look, open_source
 from kmc.spectral.coarse import Segments, jackknife

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Never
 
-import numpy as np
-
 from kmc.checks import as_amount, as_count, as_flag, check_some
 from kmc.model.model import Model
 from kmc.run import arguments
@@ -27,6 +25,7 @@ from kmc.run.store.open import (
     check_finished,
     check_settings,
     reopen,
+    seed_of,
     settings,
     stored_given,
     stored_model,
@@ -187,7 +186,7 @@ def _of_settings(
         warmup=asked["warmup"],
         chains=asked["chains"],
         max_evaluations=asked["max_evaluations"],
-        seed=np.random.SeedSequence(asked["seed"]["entropy"], spawn_key=tuple(asked["seed"]["spawn_key"])),
+        seed=seed_of(asked),
         independent_runs=asked["independent_runs"],
         history=history,
         max_time=max_time,

@@ -82,8 +82,7 @@ def stored_seed(path: Path | Store | None) -> np.random.SeedSequence | None:
     """Return the seed of the run in a store; None if there is none."""
     if not isinstance(path, Path) or _empty(path):
         return None
-    seed = read_commit(path)[0]["settings"]["seed"]
-    return np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
+    return seed_of(read_commit(path)[0]["settings"])
 
 
 def stored_given(path: Path | Store | None) -> Given | None:
@@ -207,6 +206,12 @@ def settings(request: RunRequest) -> dict[str, Any]:
         "seed": {"entropy": request.seed.entropy, "spawn_key": list(request.seed.spawn_key)},
     }
     return json.loads(json.dumps(asked, default=np.ndarray.tolist))
+
+
+def seed_of(settings: dict[str, Any]) -> np.random.SeedSequence:
+    """Return the seed of a run with these settings."""
+    seed = settings["seed"]
+    return np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
 
 
 def check_settings(what: str, before: dict[str, Any], now: dict[str, Any]) -> None:
