@@ -25,7 +25,7 @@ dimension, as their ``TrajectoryJob`` had when its results were stored (commit 2
 "finite" is the published estimator: Gaussian kernel, no base density; in figure 3 with its bandwidth and regularization
 for n >= 500 and with cross-validated ones below, in figure 5 with cross-validated ones. "defaults" is
 ``kmc.scores.FiniteKEF(n_basis=n)``, whose base density is a Gaussian and whose other choices are cross-validated; it
-needs more than d draws. ESS of 100 draws is coda's, as in the paper, and that of 2,000 draws of :mod:`kmc.ess`.
+needs more than d draws. ESS of 100 draws is coda's, as in the paper, and that of 2,000 draws of :mod:`kmc.convergence`.
 
 Writes ``results/kmc_2015.csv``, one row for each run, and prints means; rows that exist are not run again.
 """
@@ -44,12 +44,12 @@ from csv_rows import append_row, read_rows
 from scipy.linalg import solve_toeplitz
 from scipy.spatial.distance import pdist
 
-from kmc import ess
+from kmc import convergence
 from kmc.model.toys import Banana
 from kmc.samplers.adapting import RobbinsMonro
 from kmc.samplers.kameleon import Kameleon, KameleonProposer, Subsample, covariance_root, log_normal
-from kmc.samplers.metropolis import Proposal, decide
 from kmc.samplers.score_field import Field, plain_path
+from kmc.samplers.walkers import Proposal, decide
 from kmc.scores import FiniteKEF
 from kmc.surrogate.coordinates.whitening import Whitening
 
@@ -121,7 +121,7 @@ def banana_run(method: str, n: int, seed: int) -> dict[str, float]:
         "mean_norm": float(np.linalg.norm(draws.mean(axis=0))),
         "least_ess": float(sizes.min()),
         "mean_ess": float(sizes.mean()),
-        "least_ess_per_1000": 1000.0 / LONG * ess.worst_bulk_ess(chain.run(LONG)[0][None]),
+        "least_ess_per_1000": 1000.0 / LONG * convergence.worst_bulk_ess(chain.run(LONG)[0][None]),
     }
 
 

@@ -26,7 +26,7 @@ from csv_rows import append_row, number, read_rows, run_cells
 from targets import _fitzhugh_nagumo, _lotka_volterra, problem
 
 import kmc
-from kmc.ess import bulk_ess
+from kmc.convergence import bulk_ess
 from kmc.model import lotka_volterra
 
 HERE = Path(__file__).parent

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from kmc.arrays import to_numpy
-
 MOST = 1e150  # its square, summed over any number of samples, does not overflow
 LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30  # lengths whose eighth powers neither overflow nor underflow
 
@@ -255,3 +253,11 @@ def _number(name, value, expected):
     if not is_number(value):
         raise TypeError(f"{name}={value!r}: expected {expected}")
     return to_float(value)
+
+
+def to_numpy(a: Any) -> np.ndarray:
+    """Return an array of any library as a NumPy array, copied from its device where needed."""
+    library = type(a).__module__.partition(".")[0]
+    if library == "torch" and hasattr(a, "detach"):
+        return a.detach().cpu().numpy()
+    return a.get() if library == "cupy" else np.asarray(a)

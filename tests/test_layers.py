@@ -9,10 +9,9 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "lazy", "njit", "threads", "interrupts"}
+ANYWHERE = {"errors", "_names", "_version", "checks", "lazy", "njit", "threads", "interrupts"}
 ANYWHERE |= {"pickles", "seeds", "unwritable"}
 MAY_IMPORT = {
-    "arrays": set(),
     "errors": set(),
     "checks": set(),
     "seeds": set(),
@@ -30,9 +29,7 @@ MAY_IMPORT = {
     "selection": {"kernels"},
     "jitted": set(),
     "estimator": set(),
-    "ess": set(),
     "convergence": set(),
-    "krylov": set(),
     "bases": {"kernels", "jitted"},
     "forms": {"bases"},
     "landmarks": {"kernels"},
@@ -47,7 +44,6 @@ MAY_IMPORT = {
         "forms",
         "landmarks",
         "estimator",
-        "krylov",
         "source",
     },
     "regression": {"kernels", "selection", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
@@ -55,10 +51,9 @@ MAY_IMPORT = {
     "likelihoods": set(),
     "model": {"likelihoods"},
     "samplers": {"jitted", "surrogate"},
-    "kernel_hmc": {"ess", "convergence", "surrogate", "samplers"},
-    "control_variates": {"ess", "jitted", "kernels", "bases", "surrogate", "samplers"},
+    "kernel_hmc": {"convergence", "surrogate", "samplers"},
+    "control_variates": {"convergence", "jitted", "kernels", "bases", "surrogate", "samplers"},
     "run": {
-        "ess",
         "convergence",
         "surrogate",
         "scores",
@@ -68,14 +63,14 @@ MAY_IMPORT = {
         "kernel_hmc",
         "control_variates",
     },
-    "posterior": {"ess", "convergence", "model", "samplers", "kernel_hmc", "control_variates", "run"},
-    "diagnostics": {"ess", "convergence", "kernels", "linalg", "bases", "forms", "spectral", "model", "run"},
+    "posterior": {"convergence", "model", "samplers", "kernel_hmc", "control_variates", "run"},
+    "diagnostics": {"convergence", "kernels", "linalg", "bases", "forms", "spectral", "model", "run"},
     "plots": {"diagnostics", "posterior", "run", "model"},
     "testing": {"samplers", "model"},
     "reports": {"diagnostics", "plots", "run"},
     "demo": {"model", "plots", "kmc"},
     "plugins": {"model", "samplers", "kmc"},
-    "cli": {"ess", "run", "diagnostics", "demo", "kmc"},
+    "cli": {"convergence", "run", "diagnostics", "demo", "kmc"},
 }
 """By layer, the layers that it imports; those of ``ANYWHERE`` besides."""
 

@@ -111,7 +111,7 @@ def _status(args: argparse.Namespace) -> None:
 def _ess(store: Path, named: bool) -> str:
     """Return the bulk effective sample size of the worst parameter as text; "none yet" if it is not known."""
     import kmc
-    from kmc.ess import worst_bulk_ess
+    from kmc.convergence import worst_bulk_ess
 
     idata = kmc.load(store)
     ess = worst_bulk_ess(idata["unconstrained_posterior" if named else "posterior"]["x"].values)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from kmc.control_variates.transitions import Transitions
-from kmc.ess import squared_error
+from kmc.convergence import squared_error
 
 _FOLDS = 10
 _RIDGE = 1e-9  # relative to the mean square of the controls

@@ -9,7 +9,7 @@ from scipy import stats
 
 from kmc.control_variates.domain import Domain
 from kmc.control_variates.transitions import Transitions
-from kmc.ess import ENOUGH_DRAWS, worst_bulk_ess
+from kmc.convergence import ENOUGH_DRAWS, worst_bulk_ess
 from kmc.samplers.base import MOVES
 from kmc.surrogate.density import Density
 

@@ -2,8 +2,8 @@ from kmc.diagnostics.control_functionals import ControlFunctional as ControlFunc
 from kmc.diagnostics.control_functionals import control_functional as control_functional
 from kmc.diagnostics.gaps import Gap as Gap
 from kmc.diagnostics.gaps import langevin_gap as langevin_gap
+from kmc.diagnostics.gaps import langevin_modes as langevin_modes
 from kmc.diagnostics.gaps import spectral_gap as spectral_gap
-from kmc.diagnostics.langevin import langevin_modes as langevin_modes
 from kmc.diagnostics.modes import slow_modes as slow_modes
 from kmc.diagnostics.nested import nested_rhat as nested_rhat
 from kmc.diagnostics.stein import SteinDiscrepancy as SteinDiscrepancy

@@ -15,8 +15,8 @@ import numpy as np
 from scipy import stats
 
 from kmc.checks import as_flag, as_number
+from kmc.convergence import LEAST_DRAWS, bulk_ess
 from kmc.errors import EvaluationError, warn
-from kmc.ess import LEAST_DRAWS, bulk_ess
 from kmc.model.evaluate import Evaluation, Mapper, evaluate_block, stream_of
 from kmc.model.model import Model
 from kmc.model.posterior import TOTAL

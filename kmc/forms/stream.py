@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.arrays import to_numpy
-from kmc.checks import check_magnitude, is_whole
+from kmc.checks import check_magnitude, is_whole, to_numpy
 
 
 class Block(NamedTuple):

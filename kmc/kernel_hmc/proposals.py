@@ -16,8 +16,8 @@ from kmc.samplers.archive_moves import archive_move
 from kmc.samplers.base import MOVES
 from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chains
 from kmc.samplers.local_mixture import LocalMixture
-from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import Move, propose_one_of
+from kmc.samplers.walkers import Proposal
 from kmc.surrogate.density import Component
 
 SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.ess import ENOUGH_DRAWS
+from kmc.convergence import ENOUGH_DRAWS
 from kmc.kernel_hmc.compiling import compile_in_thread
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.proposals import ArchiveMoves, ModeJumps, OtherMove, ProposalMixture, UserMoves, distinct
@@ -20,12 +20,21 @@ from kmc.kernel_hmc.surrogate_chains import from_above
 from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.samplers.base import SamplerSetup, Step
 from kmc.samplers.inner_chains import InnerChainOptions
-from kmc.samplers.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.samplers.local_mixture import local_mixture
-from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import Move
 from kmc.samplers.tuning import Trials, choose_inner_chain_length, ends_of, longest_axis, with_step_size
-from kmc.samplers.walkers import Walkers, cloud_around, requested, start_spread
+from kmc.samplers.walkers import (
+    Lanes,
+    Passed,
+    Proposal,
+    Walkers,
+    cloud_around,
+    join_lanes,
+    joined_stats,
+    make_lanes,
+    requested,
+    start_spread,
+)
 from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.emulator.climbs import Climbs

@@ -19,9 +19,8 @@ from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import bennett
 from kmc.control_variates.verdict import judge
-from kmc.convergence import worst_rhat
+from kmc.convergence import ENOUGH_DRAWS, squared_error, worst_rhat
 from kmc.errors import KmcWarning
-from kmc.ess import ENOUGH_DRAWS, squared_error
 from kmc.model.evaluate import Evaluator
 from kmc.model.posterior import TOTAL
 from kmc.posterior.ladder import is_tempered, ladder_estimates

@@ -16,8 +16,8 @@ from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.estimate import Estimate, ReplicateEstimate
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.verdict import judge
+from kmc.convergence import ENOUGH_DRAWS
 from kmc.errors import KmcWarning
-from kmc.ess import ENOUGH_DRAWS
 from kmc.posterior.learned import LEARNED, Learned, Table
 from kmc.posterior.results import Quantities, as_list, groups_of, is_short, read, seed_of
 from kmc.run.display import steps

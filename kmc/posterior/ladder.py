@@ -20,7 +20,7 @@ import numpy as np
 from scipy import linalg, optimize
 from scipy.special import logsumexp
 
-from kmc.ess import squared_error
+from kmc.convergence import squared_error
 
 EXCESS = "tempered_log_density"
 """The statistic of a draw with the l of its ladder."""

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from scipy.special import logsumexp
 
 from kmc.control_variates.transitions import bennett
-from kmc.ess import squared_error
+from kmc.convergence import squared_error
 from kmc.interrupts import uninterrupted
 from kmc.kernel_hmc.learning import Learning
 from kmc.posterior.results import Result

@@ -13,8 +13,8 @@ from kmc.control_variates.domain import Domain, UnknownMode
 from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.means import CHAINS, chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
+from kmc.convergence import ENOUGH_DRAWS, squared_error
 from kmc.errors import KmcWarning
-from kmc.ess import ENOUGH_DRAWS, squared_error
 from kmc.posterior.learned import LEARNED, Learned
 from kmc.posterior.results import Result, read, seed_of
 from kmc.run.results import container

@@ -1,6 +1,6 @@
 """No barrier after the freeze: each chain goes on as soon as its own value is there.
 
-Chains whose kernel is fixed are independent (:mod:`kmc.samplers.lanes`), so none has to wait for another one's
+Chains whose kernel is fixed are independent (:mod:`kmc.samplers.walkers`), so none has to wait for another one's
 evaluation. They may be a bounded number of sweeps ahead of the slowest; a sweep is handed out once all chains have made
 it. What a chain draws depends on its own random stream only, and whether a sweep is made at all follows from the limits
 of the run, never from the clock: the draws are those of chains that wait for each other, to the bit, for any executor,
@@ -18,7 +18,7 @@ import numpy as np
 from kmc.model.evaluate import Evaluation, Stream, is_repeated, settled
 from kmc.model.model import Model
 from kmc.model.returned import Failure
-from kmc.samplers.lanes import Lane, Passed
+from kmc.samplers.walkers import Lane, Passed
 from kmc.threads import single_threaded
 
 LEAD = 64  # sweeps that a chain may be ahead of the slowest one

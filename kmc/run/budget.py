@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmc.ess import squared_error
+from kmc.convergence import squared_error
 from kmc.run.arguments import RunRequest
 from kmc.samplers.ask_tell import Startable, traits_of
 from kmc.surrogate.quadratic import terms_of

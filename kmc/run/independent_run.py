@@ -13,13 +13,12 @@ from kmc.model.model import Model
 from kmc.model.starts import TRIED, near, wide_batches
 from kmc.run.arguments import RunRequest
 from kmc.run.evaluation_summary import constrained
-from kmc.run.simulated import simulated_data
 from kmc.run.structure import added, structured
-from kmc.run.trace import BlobStore, Trace
+from kmc.run.trace import BlobStore, Trace, simulated_data
 from kmc.run.unvisited import unvisited
 from kmc.samplers.ask_tell import traits_of
 from kmc.samplers.base import SamplerSetup, SamplerState, Step, SurrogateState
-from kmc.samplers.lanes import Lanes, Passed, Separable
+from kmc.samplers.walkers import Lanes, Passed, Separable
 from kmc.seeds import Stream, substream
 from kmc.surrogate.density import Density
 from kmc.threads import single_threaded

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba.core import event
 
-from kmc.ess import LEAST_DRAWS, worst_bulk_ess
+from kmc.convergence import LEAST_DRAWS, worst_bulk_ess
 from kmc.run.independent_run import IndependentRun
 from kmc.run.trace import joined
 from kmc.samplers.base import Step

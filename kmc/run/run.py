@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kmc.convergence import ENOUGH_DRAWS
 from kmc.errors import EvaluationError
-from kmc.ess import ENOUGH_DRAWS
 from kmc.model.evaluate import Evaluation, Evaluator, stream_of
 from kmc.model.priors import JointPrior
 from kmc.model.returned import failed_value
@@ -30,7 +30,7 @@ from kmc.run.store.base import NullRecorder, RunRecorder
 from kmc.run.trace import BlobStore, Trace, joined
 from kmc.samplers.ask_tell import traits_of
 from kmc.samplers.base import Step
-from kmc.samplers.lanes import Passed
+from kmc.samplers.walkers import Passed
 from kmc.surrogate.density import Density
 
 _LEAST_NOISE, _ROUNDING = 0.01, 1e-6  # nats, and of the value: smaller differences at one point are no noise

@@ -11,8 +11,8 @@ from kmc import convergence
 from kmc.control_variates.correction import FEW
 from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.replicate import Replicate
+from kmc.convergence import worst_bulk_ess
 from kmc.errors import EvaluationError
-from kmc.ess import worst_bulk_ess
 from kmc.model.model import Model
 from kmc.run.trace import Trace
 from kmc.seeds import Stream, substream

@@ -1,4 +1,4 @@
-"""Keep the draws of a run, and the blobs that a log-density returned for them."""
+"""Keep the draws of a run, the blobs that a log-density returned for them, and data that a model simulates at them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import numpy as np
 from kmc.model.evaluate import Evaluation
 from kmc.model.model import Model
 from kmc.model.returned import Blobs, failed_value
-from kmc.run.simulated import SimulatedData
+from kmc.model.simulation import OUTPUTS, PREDICTIVE, Simulation
 from kmc.samplers.base import FURTHER_STATS, STATS, Proposed, Step
-
-_LEAST = 64  # rows of a block
-_GROWTH = 8  # a new block has 1/8 of the rows present
+from kmc.seeds import Stream, substream
 
 
 class Trace:
@@ -259,6 +257,49 @@ class BlobStore:
         if self._at:
             kept = [states for sweep in sweeps for states in (sweep, sweep.others) if states is not None]
             self._at = {key: self._at[key] for states in kept for key in _keys(states)}
+
+
+class SimulatedData:
+    """Draws data at the outputs that belong to the states of the chains.
+
+    Each draw has a random stream of its own, made of the run's seed and of the number of the draw. So a run that is
+    resumed has the same data.
+
+    Parameters
+    ----------
+    model : Model
+    simulation : Simulation
+        That of the model.
+    seed : SeedSequence
+        The seed of the run, or of one of its independent runs.
+    """
+
+    def __init__(self, model: Model, simulation: Simulation, seed: np.random.SeedSequence):
+        self._model, self._simulation, self._seed = model, simulation, seed
+
+    def __call__(self, draw: int, positions: np.ndarray, blobs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return data by name, (chains, *shape), at a draw (chains, d) of each chain and its blobs."""
+        rng = np.random.default_rng(substream(self._seed, Stream.PREDICTIVE, draw))
+        outputs = {name: blobs[f"{OUTPUTS}.{name}"] for name in self._simulation.likelihoods}
+        rows = [
+            self._simulation.draw(
+                {name: rows[chain] for name, rows in outputs.items()}, self._model.parameters_at(x), rng
+            )
+            for chain, x in enumerate(positions)
+        ]
+        return {f"{PREDICTIVE}.{name}": np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def simulated_data(model: Model, seed: np.random.SeedSequence) -> SimulatedData | None:
+    """Return what draws data for a model; None if it cannot."""
+    simulation = model.simulation
+    if simulation is None or not simulation.can_draw:
+        return None
+    return SimulatedData(model, simulation, seed)
+
+
+_LEAST = 64  # rows of a block
+_GROWTH = 8  # a new block has 1/8 of the rows present
 
 
 def _keys(states: Step | Proposed) -> list[bytes]:

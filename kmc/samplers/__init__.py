@@ -2,8 +2,8 @@
 
 A map of the modules:
 
-- What a sampler is: base, ask_tell (a loop of the user's own), metropolis (one decision), walkers, lanes (chains that
-  nothing couples any more), archive_moves, moves (a user's own).
+- What a sampler is: base, ask_tell (a loop of the user's own), walkers (one decision, the states of all chains, and
+  chains that nothing couples any more), archive_moves, moves (a user's own).
 - Inner chains on a surrogate: inner_chains, integrators, tuning.
 - Adaptive samplers: adapting (their common state), adaptive_metropolis, kameleon, adaptive_langevin,
   delayed_acceptance, learned_density. The baseline: random_walk.

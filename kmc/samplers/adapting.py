@@ -16,8 +16,7 @@ import numpy as np
 
 from kmc.njit import njit
 from kmc.samplers.base import SamplerSetup, Step
-from kmc.samplers.metropolis import Proposal
-from kmc.samplers.walkers import Walkers, best_starts, requested
+from kmc.samplers.walkers import Proposal, Walkers, best_starts, requested
 
 
 class Moved(NamedTuple):

@@ -27,10 +27,9 @@ from kmc.samplers.adapting import BEST_SCALE, AdaptingState, Moments, Moved, Rob
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
 from kmc.samplers.learned_density import DensityLearner, Learned, Online
-from kmc.samplers.metropolis import Proposal
 from kmc.samplers.score_field import Field, GradientEstimator
 from kmc.samplers.score_fitter import check_estimator, check_schedule
-from kmc.samplers.walkers import start_spread
+from kmc.samplers.walkers import Proposal, start_spread
 
 LANGEVIN, WALK = MOVES.index("langevin"), MOVES.index("random-walk")
 _WARMUP_SHARE = 4  # warm-up has one in so many evaluations of the budget

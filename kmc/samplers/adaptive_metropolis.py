@@ -27,10 +27,9 @@ from kmc.samplers.archive_moves import differential_evolution
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
 from kmc.samplers.learned_density import DensityLearner
-from kmc.samplers.metropolis import Proposal
 from kmc.samplers.score_field import GradientEstimator
 from kmc.samplers.score_fitter import check_estimator
-from kmc.samplers.walkers import start_spread
+from kmc.samplers.walkers import Proposal, start_spread
 
 # Set by hand, on the targets of the benchmarks.
 KINDS = ("random-walk", "differential-evolution", "independence")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kmc.samplers.base import MOVES
-from kmc.samplers.metropolis import Proposal
+from kmc.samplers.walkers import Proposal
 
 # As in the paper, except for the spread of the steps, which was set by hand.
 SNOOKER_PROBABILITY = 0.15  # probability of a snooker update

@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from kmc.checks import check_count, check_number, is_number
 from kmc.samplers import archive_moves
 from kmc.samplers.base import MOVES
-from kmc.samplers.metropolis import Proposal
+from kmc.samplers.walkers import Proposal
 
 __all__ = ["DifferentialEvolution", "Independence", "Move", "RandomWalk", "Snooker"]
 

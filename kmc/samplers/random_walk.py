@@ -11,8 +11,7 @@ from kmc.checks import as_array, check_number, check_unused
 from kmc.samplers.adapting import BEST_SCALE, AdaptingState, Moved, RobbinsMonro, walkers_of, warmup_sweeps
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
-from kmc.samplers.metropolis import Proposal
-from kmc.samplers.walkers import start_spread
+from kmc.samplers.walkers import Proposal, start_spread
 
 _MOVE = MOVES.index("random-walk")
 _WARMUP_SHARE = 3  # warm-up has one in so many evaluations of the budget

@@ -21,7 +21,7 @@ from kmc import jitted
 from kmc.njit import njit
 from kmc.samplers.base import MOVES
 from kmc.samplers.integrators import HOPELESS, leapfrog
-from kmc.samplers.metropolis import Proposal
+from kmc.samplers.walkers import Proposal
 from kmc.surrogate.coordinates.whitening import Whitening
 
 _STEP = 1e-4  # of differences of the surrogate's gradient, in white coordinates

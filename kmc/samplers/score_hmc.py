@@ -23,12 +23,21 @@ from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import SamplerSetup, SamplerState, Step, Traits
-from kmc.samplers.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
-from kmc.samplers.metropolis import Proposal
 from kmc.samplers.random_walk import RandomWalkMetropolis
 from kmc.samplers.score_field import MOST_STEPS, PATH, GradientEstimator, ScoreMixture
 from kmc.samplers.score_fitter import Fitter, History, check_estimator, check_schedule
-from kmc.samplers.walkers import Walkers, best_starts, requested, start_spread
+from kmc.samplers.walkers import (
+    Lanes,
+    Passed,
+    Proposal,
+    Walkers,
+    best_starts,
+    join_lanes,
+    joined_stats,
+    make_lanes,
+    requested,
+    start_spread,
+)
 from kmc.surrogate.coordinates.whitening import Whitening, whiten_states
 
 STEP_SIZES = 0.5 ** np.arange(5)  # candidates, relative to the largest; set by hand

@@ -25,7 +25,7 @@ from scipy import linalg
 from kmc.bases import KernelExpansion, KernelGradients
 from kmc.forms import accumulate
 from kmc.kernels import Kernel
-from kmc.krylov import solve_shifted
+from kmc.linalg import solve_shifted
 from kmc.scores.full_operator import GradientGram
 from kmc.scores.sums import Samples
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.arrays import to_numpy
-from kmc.checks import as_array
+from kmc.checks import as_array, to_numpy
 
 
 def distances(trajectory: Any, pairs: Any = None) -> Any:

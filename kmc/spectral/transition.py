@@ -6,10 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from kmc.arrays import to_numpy
 from kmc.bases import Whitened
 from kmc.bases.base import as_basis, centers_of
-from kmc.checks import check_choice, check_count
+from kmc.checks import check_choice, check_count, to_numpy
 from kmc.errors import warn
 from kmc.estimator import as_points
 from kmc.kernels import Kernel

@@ -8,7 +8,7 @@ from kmc.control_variates import correction
 from kmc.control_variates.correction import corrected
 from kmc.control_variates.estimate import mass_gap
 from kmc.control_variates.transitions import Transitions
-from kmc.ess import squared_error
+from kmc.convergence import squared_error
 from tests.control_variates.synthetic import FalseMode, Flat, Normal, Truncated, Wavy, chains
 
 TRUTH = np.array([0.0, 1.0])

@@ -26,12 +26,11 @@ from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inne
 from kmc.samplers.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.samplers.learned_density import Learned
 from kmc.samplers.local_mixture import LocalMixture
-from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import DifferentialEvolution, Snooker
 from kmc.samplers.parallel_tempering import TemperatureLadder, TemperedState
 from kmc.samplers.random_walk import GaussianSteps
 from kmc.samplers.score_field import Field, ScoreMixture
-from kmc.samplers.walkers import Walkers, requested
+from kmc.samplers.walkers import Proposal, Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.coordinates.wall_jit_state import NO_WALL, WallState

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from kmc.samplers.archive_moves import differential_evolution, snooker
-from kmc.samplers.metropolis import decide
-from kmc.samplers.walkers import Walkers, requested
+from kmc.samplers.walkers import Walkers, decide, requested
 from kmc.surrogate.coordinates.wall_jit_state import WallState
 from tests.correctness.lattices import (
     FROM_OUTSIDE,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.ess import bulk_ess
+from kmc.convergence import bulk_ess
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.sources import LONG, beyond, exchanges
 from kmc.model.toys import Gaussian

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import kmc
-from kmc.ess import bulk_ess
+from kmc.convergence import bulk_ess
 from kmc.model import transforms
 from kmc.model.angles import Direction
 from kmc.model.evaluate import Evaluator, evaluate_point, evaluate_rows

@@ -7,7 +7,7 @@ pints = pytest.importorskip("pints")
 
 import pints.toy  # noqa: F811
 
-from kmc.ess import bulk_ess
+from kmc.convergence import bulk_ess
 from kmc.plugins.pints import KernelHMC
 
 pytestmark = pytest.mark.arviz

@@ -70,7 +70,7 @@ def test_values_of_another_density_make_no_draw_wrong():
         x, lp = idata[f"{phase}posterior"]["x"].values, idata[f"{phase}sample_stats"]["lp"].values
         np.testing.assert_allclose(lp, -0.5 * (x**2).sum(axis=2), rtol=1e-14)
     x = idata.posterior["x"].values
-    ess = float(np.min(kmc.ess.bulk_ess(x)))
+    ess = float(np.min(kmc.convergence.bulk_ess(x)))
     assert ess > 50
     np.testing.assert_allclose(x.mean(axis=(0, 1)), 0.0, atol=4 / np.sqrt(ess))
     np.testing.assert_allclose(x.var(axis=(0, 1)), 1.0, atol=4 * np.sqrt(2 / ess))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.ess import worst_bulk_ess
+from kmc.convergence import worst_bulk_ess
 from kmc.run import progress
 from kmc.run.progress import next_look
 

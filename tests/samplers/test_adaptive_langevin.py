@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.ess import worst_bulk_ess
+from kmc.convergence import worst_bulk_ess
 from kmc.model.toys import Banana, Gaussian
 from kmc.samplers.adaptive_langevin import LANGEVIN, WALK, AdaptiveLangevin, langevin, riemannian
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis

@@ -101,7 +101,7 @@ def test_wrong_moves(moves, error):
 @pytest.mark.slow
 def test_it_mixes_far_better_than_its_random_walk_alone():
     """At the seeds of this test by a factor of four or more, on a correlated Gaussian in five dimensions."""
-    from kmc.ess import worst_bulk_ess
+    from kmc.convergence import worst_bulk_ess
 
     target = Gaussian(5)
     initial = 2 * target.sample(np.random.default_rng(0), 4)

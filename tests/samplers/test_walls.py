@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.ess import bulk_ess
+from kmc.convergence import bulk_ess
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chain
 from kmc.samplers.integrators import leapfrog

@@ -12,8 +12,8 @@ import xarray
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
+from kmc.convergence import ENOUGH_DRAWS
 from kmc.errors import warn
-from kmc.ess import ENOUGH_DRAWS
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.model.returned import group_of
 from kmc.model.simulation import OUTPUTS

@@ -37,7 +37,7 @@ PACKAGES = (
     "kmc.forms",
     "kmc.scores",
     "kmc.regression",
-    "kmc.krylov",
+    "kmc.linalg",
     "kmc.run.progress",
     "kmc.model.angles",
     "kmc.model.space",
