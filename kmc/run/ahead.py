@@ -28,7 +28,7 @@ class Limits(NamedTuple):
     """What the run may still do after the last sweep that was handed out."""
 
     sweeps: tuple[int, ...]  # at most so many; empty: no limit
-    evaluations: int | None
+    evaluations: float  # inf: no limit
     reserve: int = 0  # of these evaluations, those that may be needed for something else after the next sweep
 
 
@@ -143,8 +143,6 @@ class Ahead:
 
     def _affords(self, sweep: int, limits: Limits) -> bool:
         """Whether the run will make this sweep (0: the next one), whatever the chains behind still propose."""
-        if limits.evaluations is None:
-            return True
         left = limits.evaluations - (limits.reserve if sweep else 0)
         needed = (sweep + 1) * len(self._chains)
         return needed <= left or needed - sum(self._still[i] for i in range(sweep + 1)) <= left

@@ -179,9 +179,8 @@ class Run:
         return Ahead(chains, stream, self._limits, self.request.model, self.recorder.recall_ahead)
 
     def _limits(self) -> Limits:
-        left = None if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
         sweeps = () if self.draws is None else (self._burn_in + self.draws - self.n_draws(),)
-        return Limits(sweeps, left, reserve=_PROBES if self.warming_up() else 0)
+        return Limits(sweeps, self._left, reserve=_PROBES if self.warming_up() else 0)
 
     def _on_their_own(self, ahead: Ahead) -> list[Step | None] | None:
         """Take the next sweep that all chains have made on their own; None if the evaluations do not suffice."""
@@ -420,8 +419,7 @@ class Run:
 
         ``overflow`` is a place (d,) where the function overflowed.
         """
-        left = np.inf if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
-        most = int(min(left, _PROBES))
+        most = int(min(self._left, _PROBES))
         try:
             if overflow is not None:
                 self._ascent.approach(overflow, self._probe, most)
@@ -506,8 +504,13 @@ class Run:
             for one in self.independent_runs:
                 one.end_warmup()
 
+    @property
+    def _left(self) -> float:
+        """Evaluations that the budget still allows; inf without one."""
+        return np.inf if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
+
     def _affords(self, n_points: int) -> bool:
-        return self.max_evaluations is None or self.evaluate.n_evaluations + n_points <= self.max_evaluations
+        return n_points <= self._left
 
     def _note(self, sweeps: Sequence[Step | None], looking: Sequence[bool]) -> bool:
         """Update display and result with the sweeps just made; whether they were of warm-up.
