@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from kmc.checks import as_flag, as_number
+from kmc.checks import as_flag, as_number, check_some
 from kmc.convergence import LEAST_DRAWS, bulk_ess
 from kmc.errors import EvaluationError, warn
 from kmc.model.evaluate import Evaluation, Mapper, evaluate_block, stream_of
 from kmc.model.model import Model
 from kmc.model.posterior import TOTAL
 from kmc.model.returned import Failure
-from kmc.run.arguments import RunRequest, as_history, as_sampler
+from kmc.run.arguments import RunRequest, as_history, as_sampler, refuse_unknown
 from kmc.run.display import steps
-from kmc.run.executors import as_executor
-from kmc.run.prepare import prepare, refuse_unknown
+from kmc.run.executors import InProcess, as_executor
 from kmc.run.results import container, described, labeled
+from kmc.run.run import Run
 from kmc.run.sample import sample
 from kmc.run.store.files import LOCK, Folder, Lock, StoreError
 from kmc.run.store.open import as_path
@@ -150,6 +150,8 @@ def simulation_based_calibration(
     if not callable(simulate):
         raise TypeError(f"simulate={simulate!r}: expected a function of the parameters and of a Generator")
     refuse_unknown(sample, {name: value for name, value in options.items() if name not in _DEFAULTS})
+    asked = {**_DEFAULTS, **options}
+    check_some(**{name: asked[name] for name in ("draws", "max_evaluations", "max_time")})
     where = as_executor(executor)
     progress = as_flag("progress", progress)
     with closing(_Kept(store, as_flag("resume", resume), seed, options)) as kept:
@@ -242,7 +244,7 @@ class _Run:
         options = {**_DEFAULTS, "initial": model.initial, **self.options}
         options["sampler"] = as_sampler(options["sampler"])
         options["history"] = as_history(options["history"], model, options["sampler"])
-        run = prepare(RunRequest(model=model, seed=seed, **options), None, None)
+        run = Run(RunRequest(model=model, seed=seed, **options), InProcess())
         with closing(run.sweeps()) as sweeps:
             for _ in sweeps:
                 pass

@@ -2,8 +2,8 @@
 
 A map of the modules:
 
-- Entrances: sample, iterate, find_start; arguments has the request that they make, prepare makes a run of it, history
-  takes evaluations made elsewhere.
+- Entrances: sample, iterate, find_start; arguments has the request that they make, history takes evaluations made
+  elsewhere.
 - The loop: run, independent_run, trace (draws and blobs), budget.
 - Chains that do not wait for each other after the freeze: ahead. See also the packages executors and store.
 - What is shown: progress, display. What is said: evaluation_summary, run_statistics, unvisited, run_warnings,

@@ -8,17 +8,17 @@ from typing import Any, Never, Self
 
 import numpy as np
 
-from kmc.checks import as_flag
+from kmc.checks import as_flag, check_some
 from kmc.errors import KmcWarning, shorten
 from kmc.model.model import Model
 from kmc.run import arguments
 from kmc.run.arguments import RunRequest
 from kmc.run.budget import short_budget
 from kmc.run.display import Line
-from kmc.run.prepare import prepare, refuse_unknown
+from kmc.run.executors import as_executor
 from kmc.run.progress import Progress
 from kmc.run.run import Run
-from kmc.run.store.open import as_store, stored_given, stored_seed
+from kmc.run.store.open import as_store, opened, stored_given, stored_seed
 from kmc.samplers.base import Sampler
 from kmc.seeds import Seed, as_seed
 
@@ -138,9 +138,11 @@ def iterate(
     True
     """
     __tracebackhide__ = True
-    refuse_unknown(iterate, unknown)
+    arguments.refuse_unknown(iterate, unknown)
     save_warmup = as_flag("save_warmup", save_warmup)
     model, options = arguments.as_model(target, dim), arguments.as_sampler(sampler)
+    check_some(draws=draws, max_evaluations=max_evaluations, max_time=max_time)
+    where = as_executor(executor)
     place = as_store(store, resume, trust)
     request = RunRequest(
         model=model,
@@ -157,7 +159,8 @@ def iterate(
         precision=precision,
         save_surrogate=save_surrogate,
     )
-    run = prepare(request, executor, place, save_warmup=save_warmup, trust=trust)
-    if sentence := short_budget(run.request):
+    request, recorder = opened(request, place, save_warmup=save_warmup, trust=trust)
+    run = Run(request, where, recorder)
+    if sentence := short_budget(request):
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return RunIterator(run, save_warmup)

@@ -9,7 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from kmc.checks import as_flag
+from kmc.checks import as_flag, check_some
 from kmc.errors import KmcWarning, shorten
 from kmc.interrupts import ignored
 from kmc.model.model import Model
@@ -17,10 +17,10 @@ from kmc.run import arguments
 from kmc.run.arguments import RunRequest
 from kmc.run.budget import short_budget
 from kmc.run.display import make_display
-from kmc.run.prepare import prepare, refuse_unknown
+from kmc.run.executors import as_executor
 from kmc.run.progress import Progress
 from kmc.run.run import Run
-from kmc.run.store.open import as_store, stored_given, stored_seed
+from kmc.run.store.open import as_store, opened, stored_given, stored_seed
 from kmc.samplers.base import Sampler
 from kmc.seeds import Seed, as_seed
 
@@ -221,11 +221,13 @@ def sample(
     (4, 50, 2)
     """
     __tracebackhide__ = True
-    refuse_unknown(sample, unknown)
+    arguments.refuse_unknown(sample, unknown)
     arguments.as_callback(callback)
     progress = as_flag("progress", progress)
     save_warmup = as_flag("save_warmup", save_warmup)
     model, options = arguments.as_model(target, dim), arguments.as_sampler(sampler)
+    check_some(draws=draws, max_evaluations=max_evaluations, max_time=max_time)
+    where = as_executor(executor)
     place = as_store(store, resume, trust)
     request = RunRequest(
         model=model,
@@ -242,8 +244,9 @@ def sample(
         precision=precision,
         save_surrogate=save_surrogate,
     )
-    run = prepare(request, executor, place, save_warmup=save_warmup, trust=trust)
-    if sentence := short_budget(run.request):
+    request, recorder = opened(request, place, save_warmup=save_warmup, trust=trust)
+    run = Run(request, where, recorder)
+    if sentence := short_budget(request):
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return drive(run, progress, callback, save_warmup)
 

@@ -14,7 +14,6 @@ from kmc.run.arguments import RunRequest
 from kmc.run.executors import as_executor
 from kmc.run.final_state import Continued
 from kmc.run.history import Given
-from kmc.run.prepare import refuse_unknown
 from kmc.run.progress import Progress
 from kmc.run.run import Run
 from kmc.run.sample import drive
@@ -111,7 +110,7 @@ def extend(
     80
     """
     __tracebackhide__ = True
-    refuse_unknown(extend, unknown)
+    arguments.refuse_unknown(extend, unknown)
     further, budget = as_count("draws", draws, 1), as_count("max_evaluations", max_evaluations, 1)
     check_some(draws=draws, max_evaluations=max_evaluations)
     arguments.as_callback(callback)

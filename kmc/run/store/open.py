@@ -19,7 +19,7 @@ from kmc.pickles import Untrusted
 from kmc.run.arguments import RunRequest
 from kmc.run.history import Given
 from kmc.run.results import data_of, described
-from kmc.run.store.base import Store
+from kmc.run.store.base import NullRecorder, RunRecorder, Store
 from kmc.run.store.commit import ROOT, Commit, read_commit, write_commit
 from kmc.run.store.evaluations import GIVEN, read_given, write_given
 from kmc.run.store.files import LOCK, Folder, Lock, StoreError
@@ -97,21 +97,13 @@ Limits = tuple[int | None, int | None]
 """Draws and evaluations at which a run ends; None: no limit."""
 
 
-def planned(request: RunRequest, path: Path) -> RunRequest:
-    """Return the request with the limits with which the run in a store was begun, if none of its own is lower.
-
-    Warm-up was planned with them, so that a run with larger limits has the same first draws.
-    """
-    if _empty(path):
-        return request
-    asked = read_commit(path)[0]["settings"]
-    before, limits = (asked["draws"], asked["max_evaluations"]), (request.draws, request.max_evaluations)
-    larger = [new is None or (old is not None and new >= old) for old, new in zip(before, limits, strict=True)]
-    return replace(request, draws=before[0], max_evaluations=before[1]) if all(larger) else request
-
-
-def open_recorder(request: RunRequest, path: Path, save_warmup: bool, trust: bool, limits: Limits) -> Recorder:
+def opened(
+    request: RunRequest, store: Path | Store | None, *, save_warmup: bool, trust: bool
+) -> tuple[RunRequest, RunRecorder]:
     """Return the recorder of a run: into a new store, or into an existing one, whose run it continues to its limits.
+
+    With it comes the request; its limits are those with which the run in the store was begun, if none of its own is
+    lower. Warm-up was planned with them, so that a run with larger limits has the same first draws.
 
     Raises
     ------
@@ -120,14 +112,23 @@ def open_recorder(request: RunRequest, path: Path, save_warmup: bool, trust: boo
     RuntimeError
         Another process is writing to it.
     """
-    if not _empty(path):
-        check_settings(f"store={str(path)!r}", read_commit(path)[0]["settings"], settings(request))
-        return reopen(path, trust, limits=None if limits == (request.draws, request.max_evaluations) else limits)
-    path.mkdir(parents=True, exist_ok=True)
-    with _closed_after_errors(Lock(path)) as lock:
-        if not _empty(path):
-            raise RuntimeError(f"store={str(path)!r}: another run has just begun there; use another path")
-        return _created(request, path, save_warmup, lock)
+    if store is None:
+        return request, NullRecorder()
+    if not isinstance(store, Path):
+        return request, store.recorder(request)
+    if not _empty(store):
+        asked = read_commit(store)[0]["settings"]
+        before, limits = (asked["draws"], asked["max_evaluations"]), (request.draws, request.max_evaluations)
+        if all(new is None or (old is not None and new >= old) for old, new in zip(before, limits, strict=True)):
+            request = replace(request, draws=before[0], max_evaluations=before[1])
+        check_settings(f"store={str(store)!r}", asked, settings(request))
+        unchanged = limits == (request.draws, request.max_evaluations)
+        return request, reopen(store, trust, limits=None if unchanged else limits)
+    store.mkdir(parents=True, exist_ok=True)
+    with _closed_after_errors(Lock(store)) as lock:
+        if not _empty(store):
+            raise RuntimeError(f"store={str(store)!r}: another run has just begun there; use another path")
+        return request, _created(request, store, save_warmup, lock)
 
 
 def reopen(
