@@ -27,10 +27,9 @@ class Approximation:
     --------
     >>> import numpy as np
     >>> from kmc.surrogate.emulator.approximation import Approximation
-    >>> cheap = Approximation(lambda x: np.log(x))
-    >>> cheap.at(np.array([[1.0], [-1.0]])), cheap.points
-    (array([[ 0.],
-           [nan]]), array([[1.]]))
+    >>> cheap = Approximation(lambda x: np.where(x > 0, 2.0 * x, np.nan))
+    >>> cheap.at(np.array([[1.0], [-1.0]])).ravel(), cheap.points
+    (array([ 2., nan]), array([[1.]]))
     """
 
     def __init__(self, outputs: Callable[[np.ndarray], np.ndarray]):
