@@ -32,8 +32,10 @@ from targets import NOISY, TARGETS, problem
 
 import kmc
 from kmc.convergence import worst_rhat
+from kmc.run.finished_run import FinishedRun
+from kmc.run.problems import by_code, problems_of
 from kmc.run.run_statistics import run_statistics
-from kmc.run.run_warnings import FinishedRun, run_warnings
+from kmc.run.run_warnings import WARNINGS
 from kmc.samplers.base import MOVES
 
 HERE = Path(__file__).parent
@@ -144,7 +146,7 @@ def fired(row: dict) -> list[str]:
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
     missing = {"width_error": math.nan, "sd_error": math.nan, "burn_in": math.nan}  # they were not measured
     found = row | {"bulk_ess": row["ess"]} | missing
-    return list(run_warnings(FinishedRun("kernel-hmc", found, [facts], row["draws"], None)))
+    return list(by_code(problems_of(FinishedRun("kernel-hmc", found, [facts], row["draws"], None), WARNINGS)))
 
 
 def table(rows: list[dict]) -> str:

@@ -11,9 +11,12 @@ from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+from warning_sections import filled  # noqa: E402
 
 from kmc._version import __version__  # noqa: E402
+from kmc.run import run_warnings  # noqa: E402
 
 project, author, copyright = "kmc", "The kmc developers", "The kmc developers"
 version = release = __version__
@@ -99,9 +102,17 @@ intersphinx_mapping = dict(inventories())
 
 
 def setup(app):
-    """Register the renderer of formulas, and what docstrings need."""
+    """Register the renderer of formulas, the table of warnings, and what docstrings need."""
     app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.connect("source-read", fill_in_warnings)
     app.connect("autodoc-process-docstring", escape_docstring, priority=900)  # after numpydoc
+
+
+def fill_in_warnings(app, docname, source):
+    """Put the table of warnings into its page, which is read again whenever the table has changed."""
+    if docname == "warnings":
+        app.env.note_dependency(run_warnings.__file__)
+        source[0] = filled(source[0])
 
 
 def _inline(translator, node):

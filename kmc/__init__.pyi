@@ -72,11 +72,11 @@ from kmc.run.executors import ProcessExecutor as ProcessExecutor
 from kmc.run.find_start import find_start as find_start
 from kmc.run.history import record as record
 from kmc.run.iterate import iterate as iterate
+from kmc.run.problems import warnings as warnings
 from kmc.run.progress import Progress as Progress
 from kmc.run.sample import sample as sample
 from kmc.run.store.extend import extend as extend
 from kmc.run.store.load import load as load
-from kmc.run.warning_codes import warnings as warnings
 from kmc.samplers import moves as moves
 from kmc.samplers.adaptive_langevin import AdaptiveLangevin as AdaptiveLangevin
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis as AdaptiveMetropolis

@@ -16,7 +16,7 @@ from typing import Any
 from kmc._names import COMMAND
 from kmc.cli.options import add_var_names, say, subparser
 from kmc.interrupts import ignored
-from kmc.run.warning_codes import sentences_of
+from kmc.run.problems import sentences_of
 from kmc.unwritable import import_arviz
 
 _UNCHECKED_BYTES = 2**28  # of an array in a netCDF file that may be all fill values

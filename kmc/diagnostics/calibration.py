@@ -26,10 +26,10 @@ from kmc.run.display import steps
 from kmc.run.executors import InProcess, as_executor
 from kmc.run.results import container, described, labeled
 from kmc.run.run import Run
+from kmc.run.run_warnings import CODES
 from kmc.run.sample import sample
 from kmc.run.store.files import LOCK, Folder, Lock, StoreError
 from kmc.run.store.open import as_path
-from kmc.run.warning_codes import CODES
 from kmc.seeds import Seed, as_seed, substream
 
 LOG_LIKELIHOOD = "log_likelihood"

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from kmc.diagnostics.draws import columns, labeled_posterior, posterior_of
-from kmc.run.warning_codes import sentences_of
+from kmc.run.problems import sentences_of
 from kmc.unwritable import import_arviz
 
 WIDTH = 80

@@ -28,7 +28,7 @@ from kmc.posterior.learned import LARGEST_SE, LEARNED, Learned
 from kmc.posterior.results import as_list, groups_of, is_short, opened, read, seed_of
 from kmc.run.arguments import as_model
 from kmc.run.display import steps
-from kmc.run.warning_codes import sentences_of
+from kmc.run.problems import sentences_of
 from kmc.seeds import Seed
 
 if TYPE_CHECKING:

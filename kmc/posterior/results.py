@@ -14,9 +14,10 @@ from kmc.control_variates.replicate import Replicate
 from kmc.run.arguments import as_model
 from kmc.run.frozen_surrogates import decoded
 from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
+from kmc.run.problems import warnings
+from kmc.run.run_warnings import OF_DRAWS
 from kmc.run.store.load import load
 from kmc.run.structure import Approximation, Known, Structure, added, structured
-from kmc.run.warning_codes import OF_DRAWS, warnings
 from kmc.seeds import Seed, Stream, as_seed, substream
 
 Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]

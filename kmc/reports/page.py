@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,7 +15,8 @@ from kmc._version import __version__
 from kmc.diagnostics.best import Point, best
 from kmc.diagnostics.draws import Column, Variable, columns, labeled_posterior, posterior_of
 from kmc.diagnostics.summary import summary
-from kmc.run.warning_codes import CODES, sentences_of
+from kmc.run.problems import sentences_of
+from kmc.run.run_warnings import WARNINGS
 
 MOST_ROWS = 50  # of the summary
 GOOD_RHAT = 1.01
@@ -116,9 +118,17 @@ def _verdict(good: bool, sentence: str) -> str:
 
 
 def _warning(code: str, sentence: str) -> str:
-    meaning = f" ({escape(CODES[code])})" if code in CODES else ""
+    known = next((each for each in WARNINGS if each.code == code), None)
+    meaning = f" ({escape(known.meaning)})" if known else ""
     head = f"<strong><code>{escape(code)}</code></strong>{meaning}: " if code else ""
-    return f"<li>{head}{escape(sentence)}</li>"
+    return f"<li>{head}{escape(sentence)}{_help(known.help) if known else ''}</li>"
+
+
+def _help(markdown: str) -> str:
+    """Return a paragraph as HTML that is shown when it is asked for, without links to pages of the site."""
+    text = re.sub(r" See \{doc\}`\w+`\.", "", escape(markdown, quote=False))
+    text = re.sub("`(.+?)`", r"<code>\1</code>", text)
+    return f"<details><summary>Help</summary>{text}</details>"
 
 
 def costs(facts: Facts) -> str:

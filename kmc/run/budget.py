@@ -104,6 +104,7 @@ class Remedies(NamedTuple):
     more: str
     several: str
     draws: str  # that the quantiles need
+    enough: int  # of them, per chain
 
     @classmethod
     def of(cls, spent: Spent, made: int, tail_ess: float) -> Remedies:
@@ -114,7 +115,7 @@ class Remedies(NamedTuple):
         """
         if not spent.evaluations:
             more, several = "allow more evaluations", "allow several times as many"
-            return cls(more, several, f"make more draws, as with {extension(made)}")
+            return cls(more, several, f"make more draws, as with {extension(made)}", 2 * made)
         times = min(ENOUGH_TAIL_ESS / tail_ess, _MOST) if tail_ess > 0 else _LEAST
         least = evaluations_needed(spent.dim) if spent.learns else 0
         more, several = (
@@ -127,7 +128,7 @@ class Remedies(NamedTuple):
             f"make about {enough:,} draws per chain (about {_rounded(in_all):,} evaluations in all), as with "
             f"{extension(max(enough - made, 1))}"
         )
-        return cls(more, several, draws)
+        return cls(more, several, draws, enough)
 
 
 def extension(draws: int) -> str:

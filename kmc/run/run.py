@@ -20,12 +20,14 @@ from kmc.run.evaluation_summary import Highest, Rejected, ValueRange
 from kmc.run.executors import Executor
 from kmc.run.executors.base import Measured
 from kmc.run.final_state import GROUP, as_group
+from kmc.run.finished_run import FinishedRun
 from kmc.run.history import EVALUATIONS
 from kmc.run.independent_run import IndependentRun
+from kmc.run.problems import by_code, problems_of
 from kmc.run.progress import Compilation, Meter, Progress
 from kmc.run.results import as_evaluations, data_of, to_arviz
 from kmc.run.run_statistics import Ascent, AtBothEnds, at_both_ends, contradiction, overflowed, run_statistics
-from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
+from kmc.run.run_warnings import WARNINGS
 from kmc.run.store.base import NullRecorder, RunRecorder
 from kmc.run.trace import BlobStore, Trace, joined
 from kmc.samplers.ask_tell import traits_of
@@ -203,7 +205,7 @@ class Run:
         return [] if self._ahead is None else self._ahead.evaluated()
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
-        """Return the draws so far, as ArviZ holds them, and their warnings, each with its code in brackets at the end.
+        """Return the draws so far, as ArviZ holds them, and what to show of their warnings: one message for each cause.
 
         If the run has ended, the recorder gets the result, too.
         """
@@ -238,14 +240,15 @@ class Run:
             against_prior=self._against_prior(trace),
             has_evaluations=EVALUATIONS in further,
         )
-        warned = run_warnings(finished)
-        said = {"warnings": list(warned.values()), "warning_codes": list(warned)}
+        problems = problems_of(finished, WARNINGS)
+        said = by_code(problems)
         attrs = {
             **self.facts(),
             **_together(reports),
             **self._rejected.facts(self._flat(trace)),
-            **said,
-            "not_checked": not_checked(finished),
+            "warnings": list(said.values()),
+            "warning_codes": list(said),
+            "not_checked": finished.not_checked(),
         }
         warmup = warmup_trace if save_warmup else None
         result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities, further)
@@ -255,7 +258,7 @@ class Run:
             except OSError as error:  # a full disk must not lose the draws in memory
                 error.idata = result  # type: ignore[attr-defined]
                 raise
-        return result, [f"{sentence} [{code}]" for code, sentence in warned.items()]
+        return result, [problem.message for problem in problems]
 
     def _further(self) -> dict[str, Any]:
         """Return further groups: the final state, and the evaluations if there are too few draws to answer from."""

@@ -157,7 +157,7 @@ def sample(
         ``constrained_lp`` that of the parameters, without the log-Jacobian; :func:`kmc.best` reads it),
         ``blobs`` and ``log_likelihood`` hold further outputs of the log-density. The attributes describe the run and
         its cost: "warnings" is a JSON list of sentences, empty if there are none, and "warning_codes" a list of their
-        codes (:mod:`kmc.run.warning_codes`). "not_checked" is a JSON list of sentences about what the
+        codes (:mod:`kmc.run.run_warnings`). "not_checked" is a JSON list of sentences about what the
         run could not check, such as further modes. With several independent runs, the sampler's own
         attributes ("n_refits", "surrogate_loo_sd", ...) are JSON lists with an entry for each run.
         "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that

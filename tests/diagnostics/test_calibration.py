@@ -10,8 +10,8 @@ import pytest
 
 import kmc
 from kmc.diagnostics.calibration import _result, uniformity
+from kmc.run.run_warnings import CODES
 from kmc.run.store.files import StoreError
-from kmc.run.warning_codes import CODES
 from kmc.unwritable import import_arviz
 
 QUICK = {"sampler": "adaptive-metropolis", "draws": 60, "progress": False}

@@ -98,6 +98,7 @@ def test_each_warning_has_its_code_and_sentence(page, idata):
     for code, sentence in zip(codes, sentences, strict=True):
         assert f"{code} (" in text and sentence in text
     assert f"{len(codes)} check" in text
+    assert "Help" in text and "Draw more, with kmc.extend(" in text
 
 
 def test_a_warning_of_another_version(tmp_path):

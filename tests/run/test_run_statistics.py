@@ -5,8 +5,10 @@ import pytest
 from scipy import stats
 from scipy.signal import lfilter
 
+from kmc.run.finished_run import FinishedRun
+from kmc.run.problems import by_code, problems_of
 from kmc.run.run_statistics import at_both_ends, run_statistics
-from kmc.run.run_warnings import FinishedRun, run_warnings
+from kmc.run.run_warnings import WARNINGS
 
 CHAINS, DRAWS, DIM = 4, 500, 4
 FACTS = {"surrogate_loo_sd": 0.1, "surrogate_trend_sd": 1.5, "surrogate_metric_spread": 300.0}
@@ -23,7 +25,7 @@ def warned(x, acceptance_rate=None, seed=0, independent_runs=2):
     rate = np.full(x.shape[:2], 0.85) if acceptance_rate is None else acceptance_rate
     accepted = np.random.default_rng(seed).random(x.shape[:2]) < rate
     found = run_statistics(x, -0.5 * np.sum(x**2, axis=2), rate, accepted=accepted, independent_runs=independent_runs)
-    return found, set(run_warnings(FinishedRun("kernel-hmc", found, [FACTS], x.shape[1], None)))
+    return found, set(by_code(problems_of(FinishedRun("kernel-hmc", found, [FACTS], x.shape[1], None), WARNINGS)))
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])

@@ -2,7 +2,9 @@ import pytest
 
 from kmc.run.budget import UNKNOWN, Spent
 from kmc.run.evaluation_summary import NONE, Rejections
-from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
+from kmc.run.finished_run import FinishedRun
+from kmc.run.problems import by_code, problems_of
+from kmc.run.run_warnings import WARNINGS
 
 WELL = {
     "acceptance": 0.8,
@@ -41,11 +43,9 @@ def say(
     **found,
 ):
     sampler = sampler or sampler_of(facts)
-    return run_warnings(
-        FinishedRun(
-            sampler, WELL | found, reports or [facts], made, draws=draws, cut=cut, rejected=rejected, spent=spent
-        )
-    )
+    reports = reports or [facts]
+    run = FinishedRun(sampler, WELL | found, reports, made, draws=draws, cut=cut, rejected=rejected, spent=spent)
+    return by_code(problems_of(run, WARNINGS))
 
 
 @pytest.mark.parametrize("draws", [20, None])
@@ -195,7 +195,7 @@ def test_a_remedy_is_no_less_than_what_the_dimension_asks_for():
 
 def test_what_a_run_could_not_check():
     def checked(sampler, *reports):
-        return not_checked(FinishedRun(sampler, WELL, reports, 20, draws=20))
+        return FinishedRun(sampler, WELL, reports, 20, draws=20).not_checked()
 
     assert "evaluated points alone" in checked("kernel-hmc", FITTED, FITTED)[0]
     assert "values are noisy" in checked("kernel-hmc", NOISY)[0]
