@@ -37,6 +37,12 @@ in `benchmarks/results`, and decides each verdict by these numbers; the command 
 LITERAL = (
     ("001, algorithm 1, footnote 6", "`kmc.spectral.galerkin`, with `regularization=` for the footnote", "galerkin"),
     ("001, equation 16", "`kmc.spectral.GraphLaplacian`", "graph"),
+    (
+        "001, equations 17 and 18",
+        "`kmc.spectral.spectral_loss`: both forms of the regularizer, a cutoff for each function, two networks; "
+        "`NeuralEigenfunctions` minimizes it",
+        "losses",
+    ),
     ("001, algorithms 4 and 5", "`kmc.regression.HermiteRegression`", "hermite"),
     ("002, equation 1", "`kmc.spectral.KernelJL(center=False)`; the default centers, as in section 5", "sketches"),
     ("002, section 5.2", "`kmc.spectral.NystromEmbedding`, `KernelPCA`", "sketches"),

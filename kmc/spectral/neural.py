@@ -16,7 +16,7 @@ import numpy as np
 
 from kmc._names import install
 from kmc.bases import Basis, KernelSections, Monomials
-from kmc.checks import check_count, check_number
+from kmc.checks import check_choice, check_count, check_number
 from kmc.estimator import check_weights
 from kmc.forms import accumulate
 from kmc.forms.stream import blocks, length
@@ -26,6 +26,7 @@ from kmc.seeds import Seed, as_generator
 from kmc.source import BLOCK, gathered, is_stream, open_source, take
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.galerkin_method import galerkin
+from kmc.spectral.losses import spectral_loss
 from kmc.spectral.operators import AugmentationPairs, DirichletForm, Form, TangentProp
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
     and X' are independent batches, so that the gradients are unbiased. The constant is a further, fixed output, which
     gives the others mean zero. In the span of the trained outputs the eigenproblem is then solved over all
     samples by :func:`galerkin`: this separates the eigenfunctions, and undoes the shrinkage by :math:`\sqrt{1 -
-    \lambda/\mu}`.
+    \lambda/\mu}`. For an optimizer of your own, or two networks, there is :func:`spectral_loss`.
 
     Needs PyTorch: ``pip install "kernelmc[torch]"``.
 
@@ -62,9 +63,12 @@ class NeuralEigenfunctions(EigenfunctionMap):
     module : torch.nn.Module, optional
         Your own network instead, from standardized points (n, d) to (n, p), p >= n_components. It is copied,
         and trained in double precision.
-    cutoff : float or "auto"
+    cutoff : float, array_like (p,) or "auto"
         μ: eigenvalues above it cannot be found. "auto" is twice the estimate of the last requested eigenvalue in a
-        small basis of kernel sections.
+        small basis of kernel sections. Different numbers for the p outputs separate the eigenfunctions in training.
+    regularizer : {"contrastive", "covariance"}
+        How the outputs are kept orthonormal: as above, by products of two batches, or by the covariance of both batches
+        together, as in whitening, with less noise and a bias of the order 1 / ``batch_size``.
     max_iter : int
         Number of optimization steps.
     batch_size : int
@@ -82,7 +86,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
     coefficients_ : ndarray, shape (p, k)
         The eigenfunctions in that basis.
     means_ : ndarray, shape (k,)
-    cutoff_ : float
+    cutoff_ : float or ndarray, shape (p,)
         μ.
     loss_curve_ : ndarray, shape (n_iter_,)
     n_iter_ : int
@@ -105,6 +109,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
         hidden_layer_sizes: Any = (64, 64),
         module: Any = None,
         cutoff: Any = "auto",
+        regularizer: str = "contrastive",
         max_iter: int = 2000,
         batch_size: int = 256,
         learning_rate: float = 3e-3,
@@ -115,6 +120,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.module = module
         self.cutoff = cutoff
+        self.regularizer = regularizer
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -155,9 +161,12 @@ class NeuralEigenfunctions(EigenfunctionMap):
         with seeded(int(rng.integers(2**62))):
             module = self._network(len(mean))
             size = self._outputs(module, len(mean))
+            if np.ndim(self.cutoff_) and len(self.cutoff_) != size:
+                raise ValueError(f"cutoff has {len(self.cutoff_)} numbers, but the network has {size} outputs")
             basis = NetworkFunctions(module, mean, np.where(spread > 0, spread, 1.0), size)
             batches = _batches(x, w, self.batch_size, rng)
-            losses = train(basis, form, batches, self.cutoff_, self.learning_rate, self.max_iter)
+            apart = self.regularizer == "contrastive"
+            losses = train(basis, form, batches, self.cutoff_, apart, self.learning_rate, self.max_iter)
         if not np.all(np.isfinite(losses)):
             raise ValueError(f"learning_rate={self.learning_rate}: the loss is no longer finite, use a smaller one")
         self.loss_curve_, self.n_iter_ = losses, len(losses)
@@ -182,6 +191,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
         for name in ("n_components", "max_iter", "batch_size"):
             check_count(self, name, 1)
         check_number(self, "learning_rate", 0)
+        check_choice(self, "regularizer", ("contrastive", "covariance"))
         sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes))
         if sizes.dtype.kind not in "iu" or sizes.ndim != 1 or np.any(sizes < 1):
             raise ValueError(f"hidden_layer_sizes={self.hidden_layer_sizes!r}: expected whole numbers of at least 1")
@@ -193,6 +203,8 @@ class NeuralEigenfunctions(EigenfunctionMap):
 
     def _cutoff(self, form, x, w, rng):
         if not isinstance(self.cutoff, str):
+            if np.ndim(self.cutoff) == 1:
+                return _positive(self.cutoff)
             check_number(self, "cutoff", 0)
             return float(self.cutoff)
         if self.cutoff != "auto":
@@ -227,6 +239,13 @@ class NeuralEigenfunctions(EigenfunctionMap):
                 f"module={self.module!r} gave shape {shape} for 2 points: expected (2, p), p >= {self.n_components}"
             )
         return shape[1]
+
+
+def _positive(cutoff) -> np.ndarray:
+    levels = np.asarray(cutoff, dtype=float)
+    if not np.all((levels > 0) & np.isfinite(levels)):
+        raise ValueError(f"cutoff={cutoff!r}: expected positive numbers")
+    return levels
 
 
 def _import_torch() -> Any:
@@ -318,51 +337,45 @@ def multilayer_perceptron(dim: int, hidden: tuple[int, ...], outputs: int) -> An
     return torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], outputs)).double()
 
 
-def energy(form: Form, basis: NetworkFunctions, x: np.ndarray) -> torch.Tensor:
-    """Σ_j E[H(f_j, f_j, X)] over a batch x (n, d), with derivatives in the parameters of the network."""
+def energies(form: Form, basis: NetworkFunctions, x: np.ndarray) -> torch.Tensor:
+    """E[H(f_j, f_j, X)] of each output (p,) over a batch x (n, d), with derivatives in the network's parameters."""
     import torch
 
     if isinstance(form, AugmentationPairs):
         apart = [basis.outputs(first) - basis.outputs(second) for first, second in form.pairs(x)]
-        return torch.stack([(a**2).sum(dim=1).mean() for a in apart]).mean()
+        return torch.stack([(a**2).mean(dim=0) for a in apart]).mean(dim=0)
     gradients = basis.jacobians(x)
     if isinstance(form, TangentProp):
         along = torch.einsum("npd,nkd->npk", gradients, torch.as_tensor(form.vectors(x)))
-        return (along**2).sum(dim=1).mean()
-    return (gradients**2).sum(dim=(1, 2)).mean()
-
-
-def orthogonality(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    r"""Estimate the regularizer of equation 17 for (1, f), without bias.
-
-    The two batches of f, (n, p) and (m, p), are independent. The regularizer is
-    E[(f(X)ᵀf(X'))²] + 2 E[f(X)ᵀf(X')] - 2 E|f(X)|² + p = ‖E[f fᵀ] - I‖² + 2 |E f|²: the constant is the first of the
-    orthonormal functions, so f must have mean zero.
-    """
-    products = first @ second.T
-    squares = (first**2).sum(dim=1).mean() + (second**2).sum(dim=1).mean()
-    return (products**2 + 2.0 * products).mean() - squares + first.shape[1]
+        return (along**2).mean(dim=(0, 2))
+    return (gradients**2).sum(dim=2).mean(dim=0)
 
 
 def train(
     basis: NetworkFunctions,
     form: Form,
     batches: Iterator[tuple[np.ndarray, np.ndarray]],
-    cutoff: float,
+    cutoff: float | np.ndarray,
+    apart: bool,
     learning_rate: float,
     steps: int,
 ) -> np.ndarray:
-    """Minimize equation 18, 2 Σ E(f_j) / μ + R(f), by Adam with a cosine schedule; the loss of each step."""
+    """Minimize equation 18, 2 Σ E(f_j) / μ_j + R(f), by Adam with a cosine schedule; the loss of each step.
+
+    R is estimated from two batches ``apart``, or from both together.
+    """
     import torch
 
     module = basis.module.train()
     optimizer = torch.optim.Adam(module.parameters(), lr=learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    losses = np.empty(steps)
+    losses, levels = np.empty(steps), torch.as_tensor(cutoff)
     for step, (first, second) in zip(range(steps), batches, strict=False):
         optimizer.zero_grad()
         both = np.concatenate([first, second])
-        loss = 2.0 / cutoff * energy(form, basis, both) + orthogonality(*basis.outputs(both).split(len(first)))
+        values = basis.outputs(both)
+        parts = values.split(len(first)) if apart else (values,)
+        loss = spectral_loss(energies(form, basis, both), levels, *parts)
         loss.backward()
         optimizer.step()
         schedule.step()
