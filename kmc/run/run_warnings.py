@@ -36,6 +36,7 @@ LEAST_SHARE_FROM_TAILS = 0.6  # of other samplers; on bananas 0.1 to 0.7, withou
 THOROUGH_TAIL_ESS = 1000.0  # with so many draws from the tails, no warning that they may be cut short (rates)
 LEAST_SHARE_FROM_NECKS = 0.5  # acceptance from a tail relative to the overall one, if a funnel was found: eight schools
 LARGEST_LOO = 1.0  # nats
+LARGEST_MISFIT = 0.5  # nats, at the states of the fit; on normal densities and rings at most 0.3, on bananas to 4
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
 MANY_NONFINITE = 0.01  # of all evaluations, or of those near the draws
 LONG_NOISY_STAY = 0.2  # fraction of a noisy chain in one state: with noise of sd 1, one run in several hundred
@@ -258,6 +259,15 @@ def _funnel_neck(run: FinishedRun) -> Said:
 
 
 def _poor_surrogate(run: FinishedRun) -> Said:
+    if run.sampler == "score-hmc":
+        misfit = max(report.get("surrogate_misfit_sd", 0.0) for report in run.reports)
+        if not misfit > LARGEST_MISFIT:
+            return None
+        return (
+            f"The estimate misses the log-density by {misfit:.1f} nats (sd at the states that it was fitted to), so "
+            "paths may hardly reach parts of the posterior, such as its tails",
+            f"{run.remedies.more}, or use kernel-hmc",
+        )
     if run.sampler != "kernel-hmc":
         return None
     error = math.sqrt(max(run.facts["surrogate_loo_sd"] ** 2 - run.noise_sd**2, 0.0))  # without the part of the noise
@@ -563,11 +573,13 @@ WARNINGS = (
     ),
     RunWarning(
         "poor-surrogate",
-        "the surrogate misses the log-density by more than a nat",
+        "the surrogate misses the log-density by more than a nat, or a given estimator by half a nat",
         _poor_surrogate,
         "The last evaluations were predicted with an error of more than a nat. The draws are exact nevertheless, "
         "but there are few effective ones. More evaluations or another parametrization help: logs of scales, "
-        "differences instead of nearly equal numbers.",
+        "differences instead of nearly equal numbers. With `kmc.ScoreHMC`, the estimate differs by more than half a "
+        "nat from the log-density at the states that it was fitted to, most often in a tail, which its paths then "
+        "hardly reach: standard deviations may be too small.",
         explains=("surrogate-disagrees", *_SLOW),
     ),
     RunWarning(

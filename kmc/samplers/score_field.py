@@ -114,6 +114,16 @@ class Field:
             return np.asarray(self.estimator.gradient(z[None]))[0]
         return np.asarray(self.estimator.gradient(self.whitening.back(z[None])))[0] @ self.whitening.inverse
 
+    def log_density(self, x: np.ndarray) -> np.ndarray | None:
+        """Return the estimated log-density at points x (n, d) of the target, up to a constant; None if it has none."""
+        evaluate = getattr(self.estimator, "log_density", None)
+        if evaluate is None:
+            return None
+        try:
+            return np.asarray(evaluate(np.ascontiguousarray(self.whitening(x)) if self.in_z else x))
+        except ValueError:  # as of a network whose gradient belongs to no density
+            return None
+
     def hessian(self, z: np.ndarray) -> np.ndarray:
         """Return the Jacobian of the field at z (d,), symmetric (d, d).
 

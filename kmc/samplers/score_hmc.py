@@ -24,7 +24,7 @@ from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import SamplerSetup, SamplerState, Step, Traits
 from kmc.samplers.random_walk import RandomWalkMetropolis
-from kmc.samplers.score_field import MOST_STEPS, PATH, GradientEstimator, ScoreMixture
+from kmc.samplers.score_field import MOST_STEPS, PATH, Field, GradientEstimator, ScoreMixture
 from kmc.samplers.score_fitter import Fitter, History, check_estimator, check_schedule
 from kmc.samplers.walkers import (
     Lanes,
@@ -42,6 +42,7 @@ from kmc.surrogate.coordinates.whitening import Whitening, whiten_states
 
 STEP_SIZES = 0.5 ** np.arange(5)  # candidates, relative to the largest; set by hand
 REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at which it refits
+MISFIT_STATES = 1000  # at most, of all that the chains had when the estimator was fitted
 TUNING = 100  # sweeps, unless the user fixes the length of warm-up; set by hand
 
 _SAMPLERS = (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)
@@ -208,6 +209,7 @@ class ScoreHMCState:
         )
         self._jumps = [_Mean() for _ in STEP_SIZES]  # squared jumps of the paths of warm-up
         self._acceptance = _Mean()  # of the paths after warm-up
+        self._misfit_sd: float | None = None  # of the log-density without the estimate, at states of the chains
         self._n_seen = 0  # states that the estimator was given, or passed over
         self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
         self._proposals: list[Proposal] = []
@@ -279,6 +281,8 @@ class ScoreHMCState:
         }
         if self._acceptance.count:
             facts["surrogate_acceptance_rate"] = self._acceptance.value
+        if self._misfit_sd is not None:
+            facts["surrogate_misfit_sd"] = self._misfit_sd
         if self._fitter.n_failed:
             facts["refit_error"] = self._fitter.error
         return facts
@@ -321,7 +325,7 @@ class ScoreHMCState:
             further, self._n_seen = slice(self._n_seen, None), len(self._history)
             x, values = self._history.x[further], self._history.log_density[further]
             field = self._fitter.extended(self._plan.field, x, values)
-            self._plan = self._plan._replace(field=field or self._plan.field)
+            self._use(field, self._plan.whitening)
 
     def _refit(self) -> None:
         """Find new coordinates and a new surrogate, unless there are too few states.
@@ -341,7 +345,16 @@ class ScoreHMCState:
         chosen = self._rng.permutation(len(distinct))[:most]
         field = self._fitter.fitted(distinct[chosen], values[rows[chosen]], visits[chosen], whitening=whitening)
         self._n_seen = n
+        self._use(field, whitening)
+
+    def _use(self, field: Field | None, whitening: Whitening) -> None:
+        """Go on with a new field, if there is one, and measure how much it misses the log-density of the states by."""
         self._plan = self._plan._replace(whitening=whitening, field=field or self._plan.field)
+        if field is not None and not self.setup.noisy:
+            every = -(-len(self._history) // MISFIT_STATES)
+            estimate = field.log_density(self._history.x[::every])
+            if estimate is not None:
+                self._misfit_sd = float(np.std(self._history.log_density[::every] - estimate))
 
 
 class Stages(NamedTuple):

@@ -212,6 +212,9 @@ def test_tails_from_which_no_proposal_is_accepted_are_the_business_of_all(sample
 
 def test_the_worst_independent_run_is_spoken_of():
     assert "4.0 nats" in say(reports=[FITTED, FITTED | {"surrogate_loo_sd": 4.0}])["poor-surrogate"]
+    runs = [ESTIMATOR | {"surrogate_misfit_sd": misfit} for misfit in (0.4, 2.3)]
+    assert "2.3 nats" in say("score-hmc", reports=runs)["poor-surrogate"]
+    assert say("score-hmc", reports=runs[:1]) == {}
 
 
 # Noisy targets
