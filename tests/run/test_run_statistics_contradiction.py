@@ -53,7 +53,7 @@ def test_a_run_without_a_surrogate_is_not_checked(replicate):
 def test_a_contradiction_is_a_warning_and_leaves_the_draws_unchanged(monkeypatch):
     good = sample()
     monkeypatch.setattr(run, "contradiction", lambda *_: "they differ by 7.0 standard errors")
-    with pytest.warns(kmc.KmcWarning, match=r"disagree: they differ by 7.0 standard .* \[surrogate-disagrees\]"):
+    with pytest.warns(kmc.KmcWarning, match=r"disagree, as they differ by 7.0 standard .* \[surrogate-disagrees\]"):
         bad = sample()
     np.testing.assert_array_equal(bad.posterior["x"], good.posterior["x"])
 
