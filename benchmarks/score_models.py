@@ -130,7 +130,7 @@ def autoencoder(seed, dim, **setting):
     return DenoisingAutoencoder(random_state=seed, **setting)
 
 
-NOISES, HIDDEN = (0.05, 0.1, 0.2), (50,)
+NOISES, HIDDEN = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8), (50,)
 
 FULL = Model(full, in_all)
 AUTOENCODER = Model(autoencoder, single)
