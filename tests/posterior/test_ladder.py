@@ -125,7 +125,7 @@ def test_chains_that_have_not_converged_have_no_evidence():
 
     model = kmc.Model(two_needles, parameters={"x": kmc.Normal(0, 30)})
     start = {"x": np.array([-40.0, -40.0, 40.0, 40.0])}
-    with pytest.warns(kmc.KmcWarning, match="The chains disagree"):
+    with pytest.warns(kmc.KmcWarning, match="he chains disagree"):
         idata = kmc.sample(
             model, sampler=kmc.Tempered(temperatures=(1, 1.1)), draws=60, warmup=40, initial=start, **QUIET
         )
