@@ -70,28 +70,28 @@ class FinishedRun:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The report of the independent run with the worst surrogate."""
+        """Return the report of the independent run with the worst surrogate."""
         return max(self.reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the values' noise; 0 if they have none."""
+        """Return the standard deviation of the values' noise; 0 if they have none."""
         return self.facts.get("noise_sd") or 0.0
 
     @property
     def learned(self) -> bool:
-        """Whether the default sampler ran, on exact values: its surrogate explains the acceptance."""
+        """Return whether the default sampler ran, on exact values: its surrogate explains the acceptance."""
         return self.sampler == "kernel-hmc" and not self.facts.get("noisy")
 
     @property
     def error_of_spread(self) -> tuple[str, float]:
-        """What measures the spread worst, and its relative standard error: 0 if none is known."""
+        """Return what measures the spread worst, and its relative standard error: 0 if none is known."""
         width, sd = np.nan_to_num([self.found["width_error"], self.found["sd_error"]])
         return ("standard deviation", sd) if sd > width else ("distance of the 5 % and 95 % quantiles", width)
 
     @property
     def remedies(self) -> Remedies:
-        """Advice in numbers, by the effective draws of the tails or of a Gaussian with the same error of its spread."""
+        """Return advice in numbers, by the effective draws of the tails or of a Gaussian with the same error of its spread."""
         error = self.error_of_spread[1]
         as_gaussian = LEAST_TAIL_ESS * (LARGEST_WIDTH_ERROR / error) ** 2 if error > 0 else np.inf
         return Remedies.of(self.spent, self.made, min(self.found["tail_ess"], as_gaussian, self.found["bulk_ess"]))
