@@ -91,7 +91,7 @@ class FinishedRun:
 
     @property
     def remedies(self) -> Remedies:
-        """Return advice in numbers, by the effective draws of the tails or of a Gaussian with the same error of spread."""
+        """Return advice in numbers, by effective draws of the tails or of a Gaussian with the same error of spread."""
         error = self.error_of_spread[1]
         as_gaussian = LEAST_TAIL_ESS * (LARGEST_WIDTH_ERROR / error) ** 2 if error > 0 else np.inf
         return Remedies.of(self.spent, self.made, min(self.found["tail_ess"], as_gaussian, self.found["bulk_ess"]))

@@ -62,6 +62,18 @@ def test_nothing_is_found_if_both_modes_have_draws(evaluated, seed):
     assert not unvisited(DENSITY, *evaluated, draws, rng)
 
 
+def test_a_high_value_far_from_all_draws_is_found_although_chains_of_the_surrogate_go_there():
+    """The draws are a part of a normal mode, so that every chain that begins at them leaves it."""
+    rng = np.random.default_rng(0)
+    normal = Density((Component(IDENTITY, Whitening(np.zeros(5), np.eye(5), np.eye(5)), gaussian_state(np.zeros(5))),))
+    draws = -1.0 + 0.05 * rng.standard_normal((300, 5))
+    x = np.vstack([draws, np.full((1, 5), 0.3)])
+    values = normal.log_density(x)
+    (place,) = unvisited(normal, x, values, draws, rng)
+    assert np.all(place.x == 0.3) and place.value == values[-1]
+    assert not unvisited(normal, x[:-1], values[:-1], draws, rng)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_run_says_that_its_draws_miss_a_mode_and_so_do_its_numbers():
