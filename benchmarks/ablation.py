@@ -29,7 +29,7 @@ import kmc.kernel_hmc.state as state
 import kmc.run.independent_run as independent_run
 import kmc.surrogate.coordinates.transport as transport
 import kmc.surrogate.process as process
-from kmc.kernel_hmc.sources import Beyond, Climb, Exchanges, Source
+from kmc.kernel_hmc.sources import Beyond, Climb, ClimbFromStarts, Exchanges, Source
 from kmc.surrogate.regression import SETTINGS
 
 RESULTS = Path(__file__).parent / "results" / "ablation.csv"
@@ -45,7 +45,7 @@ COLUMNS = (
     "said",
     "failure",
 )
-SOURCES = "IN_BATCHES", "ELSEWHERE"
+SOURCES = "IN_BATCHES", "AT_THE_END", "ELSEWHERE"
 LOST = 0.8  # of the effective draws
 _LEAST = 1.0  # effective draws per 1,000, for the logarithm of one that has none
 
@@ -108,6 +108,7 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "sources: chosen points": _random_batches,
     "sources: powers": _one_power,
     "sources: climb": _without_source(Climb),
+    "sources: climbs from starts": _without_source(ClimbFromStarts),
     "sources: exchanged coordinates": _without_source(Exchanges),
     "sources: steps beyond the draws": _without_source(Beyond),
     "sources: draws from above": _patched(state, "from_above", lambda process, z, n, rng: z[:n]),

@@ -18,7 +18,7 @@ from kmc.convergence import worst_rhat
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import candidates, choose
 from kmc.kernel_hmc.modes import Modes, find_modes
-from kmc.kernel_hmc.sources import SURPRISE, Beyond, BeyondAtSearches, Climb, Exchanges, Known, Source
+from kmc.kernel_hmc.sources import SURPRISE, Beyond, BeyondAtSearches, Climb, ClimbFromStarts, Exchanges, Known, Source
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned, unseen
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
 from kmc.surrogate.emulator.approximation import Approximation
@@ -62,6 +62,9 @@ SETTINGS = Settings()
 IN_BATCHES: tuple[type[Source], ...] = (Climb, BeyondAtSearches)
 """Sources whose points are at the head of each batch."""
 
+AT_THE_END: tuple[type[Source], ...] = (ClimbFromStarts,)
+"""Sources that are asked when learning would end, until they have no more points."""
+
 ELSEWHERE: tuple[type[Source], ...] = (Exchanges, Beyond)
 """Sources of points where no draws are, before the surrogate is frozen."""
 
@@ -100,6 +103,8 @@ class Learning:
         A cheap simulator of these outputs: then one more candidate regresses the difference from it.
     known : Known, optional
         What is known of the log-density: it need not be learned.
+    starts : range
+        Which of the first points are the user's start points.
 
     Attributes
     ----------
@@ -134,6 +139,7 @@ class Learning:
         structure: Structure | None = None,
         approximation: Approximation | None = None,
         known: KnownPart | None = None,
+        starts: range = range(0),
         settings: Settings = SETTINGS,
     ):
         if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():
@@ -144,7 +150,7 @@ class Learning:
         self.gradients = np.full(points.shape, np.nan) if gradients is None else gradients.copy()
         self._rng, self._given, self._least, self._noisy, self._settings = rng, given, least, noisy, settings
         self.outputs = None if outputs is None else outputs.copy()
-        self._known = known
+        self._known, self._starting = known, np.array(starts, int)
         self._kinds: list[Kind] = [OfLogDensity()]
         if structure is not None:
             self._kinds.insert(0, Emulator(structure))
@@ -157,6 +163,7 @@ class Learning:
         self._starts = [start._replace(noise=0.0) for start in STARTS] if noisy else STARTS
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
+        self._is_last = False  # whether it is asked for when learning would end
         self._forecast = self._sds = np.empty(0)
         self._typical = self._lowest = self._roughness = 0.0
         self._doubt = MOST
@@ -165,8 +172,9 @@ class Learning:
         self.process: Process
         self._searched = False
         self._sources = [source() for source in IN_BATCHES]
+        self._last_sources = [source() for source in AT_THE_END]
         self._others = [source() for source in ELSEWHERE]
-        self._counts = [0] * len(self._sources)  # of their points in the batch, at its head
+        self._heads: list[tuple[Source, int]] = []  # sources, and how many points each has at the head of the batch
         self.modes: Modes | None = None
         self._record: list[Prediction] = []
         self._tests = np.empty(0, bool)  # whether draws that nobody chose have density, in order
@@ -206,10 +214,23 @@ class Learning:
         """Return the next batch (b, d) of at most so many points, the same until it is told."""
         if self._batch is None:
             self.fit()
-            self._batch = self._chosen(most)
-            self._forecast = self._heights(self._batch)
-            self._sds = self._deviations(self._batch)
+            self._ask(self._chosen(most), last=False)
+        assert self._batch is not None
         return self._batch
+
+    def propose_last(self, most: int) -> np.ndarray:
+        """Return points (k, d) of a batch that is asked for when learning would end; none if it ends."""
+        known = self._known_to_sources(False)
+        heads = list(self._from(self._last_sources, known, most))
+        points = np.vstack([self.points[:0], *heads])
+        if len(points):
+            self._heads = [(source, len(own)) for source, own in zip(self._last_sources, heads, strict=True)]
+            self._ask(points, last=True)
+        return points
+
+    def _ask(self, points, *, last):
+        self._batch, self._is_last = points, last
+        self._forecast, self._sds = self._heights(points), self._deviations(points)
 
     def tell(self, values: np.ndarray, gradients: np.ndarray | None = None, outputs: np.ndarray | None = None) -> None:
         """Compare the values (b,) of the batch with their predictions, and keep them.
@@ -218,13 +239,16 @@ class Learning:
         """
         assert self._batch is not None
         # Sources choose points where predictions are too high, or too low: no test of the others.
-        new = slice(sum(self._counts), None)
+        new = slice(sum(count for _, count in self._heads), None)
         self._compare(self._forecast[new], values[new], self._sds[new])
-        self._tests = np.append(self._tests, np.isfinite(values[len(values) - self._n_drawn :]))
+        if not self._is_last:
+            self._tests = np.append(self._tests, np.isfinite(values[len(values) - self._n_drawn :]))
         highest, start = self.values.max(), 0
-        for source, count in zip(self._sources, self._counts, strict=True):
+        for source, count in self._heads:
             source.tell(values[start : start + count], highest)
             start += count
+        if self._is_last and self._surprise(self._forecast, values):
+            self._doubt = MOST
         self._keep(self._batch, values, gradients, outputs)
         self._batch = None
 
@@ -286,10 +310,8 @@ class Learning:
     def elsewhere(self, most: int) -> np.ndarray:
         """Return at most so many points (k, d) where no draws are: see :meth:`passes`."""
         share, least = self._settings.elsewhere
-        known = Known(self._seen, self.process, self._lowest, False, self._rng)
-        return np.vstack(
-            [self.points[:0], *self._from(self._others, known, most, max(int(share * len(self.values)), least))]
-        )
+        each = max(int(share * len(self.values)), least)
+        return np.vstack([self.points[:0], *self._from(self._others, self._known_to_sources(False), most, each)])
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Return the log-density that draws are of, at the rows of x (k, d), (k,)."""
@@ -317,9 +339,7 @@ class Learning:
         self.right = values[:drawn] > forecast[:drawn] - MOST - 2.0 * self.noise_sd
         deep = np.isfinite(values[:drawn]) & ~self.right
         self._keep(points, values, None, outputs)
-        found = np.any(values[drawn:] > np.maximum(forecast[drawn:] + SURPRISE, self._lowest))
-        if found:
-            self._due = 0.0  # another mode, or more of this one: search at once
+        found = self._surprise(forecast[drawn:], values[drawn:])
         return not found and deep.mean() <= self._settings.deep and self._is_learned(left, self.error)
 
     def facts(self) -> dict[str, Any]:
@@ -328,6 +348,16 @@ class Learning:
             "surrogate_loo_sd": np.hypot(min(self._calibration(1) * self._doubt, MOST), self.noise_sd),
             "surrogate_n_values": len(self.values),
         }
+
+    def _surprise(self, forecast, values):
+        """Return whether the density is not lower than at nearly all draws, and was not expected to be."""
+        found = bool(np.any(values > np.maximum(forecast + SURPRISE, self._lowest)))
+        if found:
+            self._due = 0.0  # another mode, or more of this one: search at once
+        return found
+
+    def _known_to_sources(self, searched):
+        return Known(self._seen, self.process, self._lowest, searched, self._starting, self._rng)
 
     @property
     def _seen(self):
@@ -399,11 +429,11 @@ class Learning:
             pool, powers = pool[new], powers[new]
         if new.sum() < size:
             self._due = 0.0  # chains cannot move: the fit is wrong
-        known = Known(self._seen, self.process, self._lowest, self._searched, self._rng)
         heads = [
-            points[self._is_new(points, self.points)] for points in self._from(self._sources, known, size - typical)
+            points[self._is_new(points, self.points)]
+            for points in self._from(self._sources, self._known_to_sources(self._searched), size - typical)
         ]
-        self._counts = [len(points) for points in heads]
+        self._heads = [(source, len(points)) for source, points in zip(self._sources, heads, strict=True)]
         best = choose(self.process, pool, powers, size - typical, np.vstack([self.points[:0], *heads]))
         draws = self._positions[:, self._chains.powers == 1.0].reshape(-1, dim)
         draws = np.unique(draws, axis=0)

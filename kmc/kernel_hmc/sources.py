@@ -1,20 +1,22 @@
 """Sources of evaluations beside the surrogate's own draws: where its chains do not go, and something may be.
 
 A batch has the points of some sources at its head, and for the rest draws of the surrogate at several powers
-(:mod:`kmc.kernel_hmc.batch`). Others are asked before the surrogate is frozen. Each is an entry of a list in
-:mod:`kmc.kernel_hmc.learning`, and learning works without it: benchmarks/ablation.py says what it is worth.
+(:mod:`kmc.kernel_hmc.batch`). Others are asked when learning would end, or before the surrogate is frozen. Each is an
+entry of a list in :mod:`kmc.kernel_hmc.learning`, and learning works without it: benchmarks/ablation.py says what it is
+worth.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from kmc.kernel_hmc.modes import far_apart, maximum
+from kmc.kernel_hmc.modes import MOST, far_apart, maximum
 from kmc.surrogate.process import Process, Seen, fit_widely
 
 RADII = tuple(0.25 * 2.0**k for k in range(6))
@@ -35,8 +37,14 @@ LONG = 2.0
 SURPRISE = 1.0
 """Nats above the forecast by which a value elsewhere than at the draws says that the surrogate lacks something."""
 
+_AROUND = 0.5  # standard deviations of the draws: spread of the first points of a climb from a start
+_NEAR = 2  # of them that are compared with the forecast
 _ENDS = 0.05  # share of the steps beyond the draws of which some are taken: the likeliest ones
 _KINDS = 2, 3  # numbers of like groups that are tried in exchanges
+
+
+Climbing = Generator[np.ndarray, np.ndarray, None]
+"""Yields points (k, d), and is sent their log-densities (k,)."""
 
 
 class Known(NamedTuple):
@@ -46,6 +54,7 @@ class Known(NamedTuple):
     process: Process  # fitted to it
     lowest: float  # log-density that nearly all draws have
     searched: bool  # whether the process has new hyperparameters, as it has now and then
+    starts: np.ndarray  # (k,), which evaluations are those of the start points
     rng: np.random.Generator
 
 
@@ -117,6 +126,28 @@ class BeyondAtSearches(Beyond):
         return super().points(known, min(most, int(known.searched)))
 
 
+class ClimbFromStarts(Source):
+    """Climbs from start points that are far below the draws, side by side: each may end in a mode of its own."""
+
+    def __init__(self):
+        self._climbs: list[tuple[Climbing, np.ndarray]] | None = None  # and the points that each has asked for
+
+    def points(self, known: Known, most: int) -> np.ndarray:
+        """See :class:`Source`."""
+        if self._climbs is None:
+            self._climbs = [(climb, next(climb)) for climb in _climbs_from_starts(known)]
+        return np.vstack([known.seen.points[:0], *(asked for _, asked in self._climbs)])[:most]
+
+    def tell(self, values: np.ndarray, highest: float) -> None:
+        """See :class:`Source`."""
+        climbs, self._climbs = self._climbs or [], []
+        for climb, asked in climbs:
+            own, values = values[: len(asked)], values[len(asked) :]
+            if len(own) == len(asked):
+                with suppress(StopIteration):
+                    self._climbs.append((climb, climb.send(own)))
+
+
 class Exchanges(Source):
     """The highest point with exchanged blocks of coordinates, once: as high, where labels can be exchanged.
 
@@ -146,6 +177,55 @@ def climb(seen: Seen, rng: np.random.Generator, cubes: int) -> np.ndarray:
     errors = fit.temperature * fit.regression.standard_deviations(steps)
     best = int(np.argmax(gains - errors))
     return steps[[best]] if gains[best] > WORTH else steps[:0]
+
+
+def _climbs_from_starts(known: Known) -> Iterator[Climbing]:
+    """Yield a climb from each of the starts that are below nearly all draws, or from some that are far apart."""
+    seen, process, rng = known.seen, known.process, known.rng
+    values = seen.values[known.starts]
+    below = known.starts[np.isfinite(values) & (values < known.lowest)]
+    if process.reaches_far or not len(below):
+        return
+    z = process.coordinates(seen.points[below])
+    for start in far_apart(z, int(np.argmax(seen.values[below])), MOST):
+        i = below[np.argmin(np.sum((z - start) ** 2, axis=1))]
+        around = process.back(start + _AROUND * rng.standard_normal((len(start) + 1, len(start))))
+        yield climb_from(seen, i, around, process.forecast(around[:_NEAR]), known.lowest, rng)
+
+
+def climb_from(
+    seen: Seen, start: int, around: np.ndarray, forecast: np.ndarray, enough: float, rng: np.random.Generator
+) -> Climbing:
+    """Climb from the point of that index, if the surrogate does not know the way up from there.
+
+    Two values nearby say whether it does. If not, the climb knows its own evaluations alone, so that it ends in the
+    mode on whose flank it began.
+
+    Parameters
+    ----------
+    seen : Seen
+    start : int
+    around : ndarray, shape (k, d)
+        Points around the start, by which directions are known.
+    forecast : ndarray
+        Of the surrogate, at the first ones.
+    enough : float
+        The climb is over when it is as high.
+    rng : Generator
+    """
+    near = yield around[: len(forecast)]
+    if np.all(np.abs(near - forecast) <= SURPRISE):
+        return
+    points, values = np.vstack([seen.points[[start]], around]), np.append(seen.values[start], near)
+    values = np.append(values, (yield around[len(near) :]))
+    cubes = len(RADII)
+    while cubes > 0 and values.max() < enough:
+        step = climb(Seen(points, values, points, np.full(points.shape, np.nan), seen.noisy), rng, cubes)
+        if not len(step):  # the fit is sure of none: it knows too little around the highest point
+            step = points[[np.argmax(values)]] + rng.choice(around) - points[0]
+        value = yield step
+        cubes = min(cubes + 1, len(RADII)) if value[0] > values.max() else cubes - LOST
+        points, values = np.vstack([points, step]), np.append(values, value)
 
 
 def _maxima(fit: Process, radii: Sequence[float], start: np.ndarray) -> np.ndarray:

@@ -270,12 +270,15 @@ class KernelHMCState:
                 structure=self.setup.structure,
                 approximation=self.setup.approximation,
                 known=self.setup.known,
+                starts=range(self._n_given, self._n_given + len(self.setup.initial)),
             )
         else:
             self._learning.tell(values, self._gradients(self._asked, values), outputs)
         left = self._last - self._n_own
         if left > 0 and not self._learning.is_done(self._budget - self._n_own):
             self._asked = self._learning.propose(left)
+        elif left > 0 and len(points := self._learning.propose_last(left)):
+            self._asked = points
         else:
             self._freeze()
 

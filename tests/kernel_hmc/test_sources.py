@@ -6,8 +6,9 @@ import pytest
 import kmc
 from kmc.convergence import bulk_ess
 from kmc.kernel_hmc.learning import Learning
-from kmc.kernel_hmc.sources import LONG, beyond, exchanges
+from kmc.kernel_hmc.sources import LONG, beyond, climb_from, exchanges
 from kmc.model.toys import Gaussian
+from kmc.surrogate.process import Seen
 
 
 def test_steps_follow_a_bend():
@@ -107,3 +108,65 @@ def test_without_exchanges_it_does_not(monkeypatch):
     start = ONE + np.random.default_rng(1).standard_normal((4, 2))
     idata = kmc.sample(two_labels, dim=2, initial=start, draws=None, max_evaluations=500, seed=2, progress=False)
     assert np.all(idata.posterior["x"].values[..., 0] > 0)
+
+
+FAR = np.array([6.0, -6.0])
+FLANK = FAR + 2.0
+
+
+def two_modes(x):
+    """Normal with sd 1 around 0, and with sd 0.5 around a point that is 8.5 away; masses 0.5."""
+    return np.logaddexp(-0.5 * x @ x, -2.0 * (x - FAR) @ (x - FAR) + 2.0 * np.log(2.0))
+
+
+def climbed(start, forecast_of, target=two_modes, enough=-5.0):
+    """Points of a climb from there, and their values, with so many values in each step."""
+    points = np.array([start, start + 1.0])
+    values = np.array([target(x) for x in points])
+    around = start + 0.5 * np.random.default_rng(6).standard_normal((3, 2))
+    forecast = np.array([forecast_of(x) for x in around[:2]])
+    seen = Seen(points, values, points, np.full(points.shape, np.nan))
+    climbing = climb_from(seen, 0, around, forecast, enough, np.random.default_rng(7))
+    found, counts, asked = [start], [], next(climbing)
+    while True:
+        found.extend(asked)
+        counts.append(len(asked))
+        try:
+            asked = climbing.send(np.array([target(x) for x in asked]))
+        except StopIteration:
+            return np.array(found), np.array([target(x) for x in found]), counts
+
+
+def test_a_climb_from_a_start_ends_in_its_own_mode():
+    """Also if the other one is higher, and the surrogate knows that alone."""
+    points, values, counts = climbed(FLANK, lambda x: -0.5 * x @ x)
+    assert counts[:2] == [2, 1] and max(counts[2:]) == 1 and len(points) < 20
+    assert values[-1] == values.max() > -5.0
+    assert np.linalg.norm(points[-1] - FAR) < 2.0
+
+
+def test_there_is_no_climb_where_two_values_are_as_the_surrogate_foretells():
+    _, _, counts = climbed(FLANK, two_modes)
+    assert counts == [2]
+
+
+def test_a_climb_ends_where_nothing_is_higher():
+    """A mode that is 50 nats lower than the draws costs some evaluations, not the run."""
+    points, values, _ = climbed(FLANK, lambda x: 0.0, target=lambda x: -50.0 - 2.0 * np.sum((x - FAR) ** 2))
+    assert len(points) < 30 and values.max() > -55.0
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+@pytest.mark.parametrize("climbs", [False, True])
+def test_a_run_draws_from_a_mode_that_one_start_is_near(climbs, monkeypatch):
+    """The others start in the other mode, and without climbs nothing shows that there are two."""
+    if not climbs:
+        monkeypatch.setattr("kmc.kernel_hmc.learning.AT_THE_END", ())
+    start = np.vstack([np.random.default_rng(8).standard_normal((3, 2)), FAR + np.array([2.5, 0.0])])
+    idata = kmc.sample(two_modes, dim=2, initial=start, draws=None, max_evaluations=500, seed=3, progress=False)
+    far = idata.posterior["x"].values[..., 0] > 3.0
+    if not climbs:
+        assert not far.any()
+        return
+    error = 0.5 / np.sqrt(bulk_ess(far[..., None].astype(float))[0])
+    assert error < 0.1 and abs(far.mean() - 0.5) < 4 * error
