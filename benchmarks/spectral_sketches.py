@@ -67,9 +67,9 @@ SHAPES = {"cluster in cluster": cluster_in_cluster, "crescent and full moon": cr
 
 
 def from_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Points and classes from a CSV file of numbers without a header; the class is the last column."""
-    table = np.loadtxt(path, delimiter=",", ndmin=2)
-    return table[:, :-1], np.unique(table[:, -1], return_inverse=True)[1]
+    """Points and classes from a CSV file without a header: numbers, and in the last column a class of any text."""
+    table = np.loadtxt(path, delimiter=",", dtype=str, ndmin=2)
+    return table[:, :-1].astype(float), np.unique(table[:, -1], return_inverse=True)[1]
 
 
 def bundled() -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -383,7 +383,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="repetitions; the paper has 30 in table 2")
     parser.add_argument("--points", type=int, default=5000, help="points of each data set of figure 1")
     parser.add_argument(
-        "--data", type=Path, nargs="*", default=[], help="table2: further CSV files, the class in the last column"
+        "--data",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="table2: further CSV files without a header, the class in the last column",
     )
     parser.add_argument("--rerun", action="store_true", help="run cells even if the CSV has them")
     parser.add_argument("--report", action="store_true", help="run nothing")
