@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import spectral_galerkin
+from paper_entries import rows
 from spectral_problems import Sphere
 
 
@@ -21,3 +22,8 @@ def test_the_errors_of_figure_3_are_those_of_the_estimators():
         estimate = spectral_galerkin._fitted(method, x, kernel, p, width)
         error = spectral_galerkin._error(method, estimate, truth)
         np.testing.assert_allclose(found[method, kernel, p, width], error, rtol=1e-5)
+
+
+def test_the_appendix_prints_figures_7_to_10_from_the_stored_rows():
+    text = spectral_galerkin.appendix(rows("galerkin_figure3"))
+    assert [f"Figure{name}" in text for name in ("s 7 and 8", " 9", " 10")] == [True] * 3
