@@ -146,9 +146,11 @@ def acceptance() -> Entry:
     splits, trajectories, width = (
         sorted({row[name] for row in measured}) for name in ("seed", "repetitions", "sketch_width")
     )
+    edge = sum(row["noise"] == max(NOISES) for row in by_model["autoencoder"])
     limits = (
         f"{len(splits)} splits of {trajectories[0]} trajectories instead of 200 repetitions, and {SKETCHED}; the width "
-        f"of the given one is {np.mean(width):.2f} times the posterior's, by Stein's identity"
+        f"of the given one is {np.mean(width):.2f} times the posterior's, by Stein's identity; the autoencoder's noise is the "
+        f"largest of {len(NOISES)} in {edge} of {len(splits)} splits"
     )
     return Entry(
         "004",
