@@ -65,11 +65,12 @@ def divergences() -> Entry:
         ),
     ]
     tuned = [row for row in found if row["model"] == "autoencoder"]
-    seeds, own = len({row["seed"] for row in found}), {len(cells[(*size, "autoencoder")]) for size in network}
+    seeds, own = len({row["seed"] for row in found}), [len(cells[(*size, "autoencoder")]) for size in network]
+    counts = " to ".join(map(str, sorted({min(own), max(own)})))
     inside = sum(min(NOISES) < row["noise"] < max(NOISES) for row in tuned)
     limits = (
-        f"{seeds} samples of each density, {' to '.join(map(str, sorted(own)))} for the autoencoder; its noise is the "
-        f"best of {len(NOISES)}, {min(NOISES)} to {max(NOISES)}, and inside that range in {inside} of {len(tuned)} runs"
+        f"{seeds} samples of each density, {counts} for the autoencoder; its noise is the best of {len(NOISES)}, "
+        f"{min(NOISES)} to {max(NOISES)}, and inside that range in {inside} of {len(tuned)} runs"
     )
     return Entry("004", "Figure 1, ring and grid", "python benchmarks/scores.py --only figure1", claims, limits)
 
@@ -149,8 +150,8 @@ def acceptance() -> Entry:
     edge = sum(row["noise"] == max(NOISES) for row in by_model["autoencoder"])
     limits = (
         f"{len(splits)} splits of {trajectories[0]} trajectories instead of 200 repetitions, and {SKETCHED}; the width "
-        f"of the given one is {np.mean(width):.2f} times the posterior's, by Stein's identity; the autoencoder's noise is the "
-        f"largest of {len(NOISES)} in {edge} of {len(splits)} splits"
+        f"of the given one is {np.mean(width):.2f} times the posterior's, by Stein's identity; the autoencoder's noise "
+        f"is the largest of {len(NOISES)} in {edge} of {len(splits)} splits"
     )
     return Entry(
         "004",
