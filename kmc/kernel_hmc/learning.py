@@ -166,6 +166,7 @@ class Learning:
         self._is_last = False  # whether it is asked for when learning would end
         self._forecast = self._sds = np.empty(0)
         self._typical = self._lowest = self._roughness = 0.0
+        self._surprises = self.points[:0]  # where the density was not expected to be so high, since the last search
         self._doubt = MOST
         self.n_fits = self._searches = 0
         self._due = 0.0
@@ -247,7 +248,7 @@ class Learning:
         for source, count in self._heads:
             source.tell(values[start : start + count], highest)
             start += count
-        if self._is_last and self._surprise(self._forecast, values):
+        if self._is_last and self._surprise(self._batch, self._forecast, values):
             self._doubt = MOST
         self._keep(self._batch, values, gradients, outputs)
         self._batch = None
@@ -275,6 +276,7 @@ class Learning:
             chains = tuned(self.process, chains, rng)
             best = self.points[np.argsort(-self.values, kind="stable")[: len(self.values) // 4]]
             self.modes = find_modes(self.process, np.vstack([best, chains.positions]))
+            self._surprises = self.points[:0]
         ratio = self._calibration(10 + self.points.shape[1])
         self.ratio = ratio if np.isfinite(ratio) else 1.0
         positions, self._chains = sample(
@@ -339,7 +341,7 @@ class Learning:
         self.right = values[:drawn] > forecast[:drawn] - MOST - 2.0 * self.noise_sd
         deep = np.isfinite(values[:drawn]) & ~self.right
         self._keep(points, values, None, outputs)
-        found = self._surprise(forecast[drawn:], values[drawn:])
+        found = self._surprise(points[drawn:], forecast[drawn:], values[drawn:])
         return not found and deep.mean() <= self._settings.deep and self._is_learned(left, self.error)
 
     def facts(self) -> dict[str, Any]:
@@ -349,15 +351,16 @@ class Learning:
             "surrogate_n_values": len(self.values),
         }
 
-    def _surprise(self, forecast, values):
+    def _surprise(self, points, forecast, values):
         """Return whether the density is not lower than at nearly all draws, and was not expected to be."""
-        found = bool(np.any(values > np.maximum(forecast + SURPRISE, self._lowest)))
-        if found:
-            self._due = 0.0  # another mode, or more of this one: search at once
-        return found
+        found = values > np.maximum(forecast + SURPRISE, self._lowest)
+        if found.any():
+            self._due = 0.0  # another mode, or more of this one: search at once, with chains there
+            self._surprises = np.vstack([self._surprises, points[found]])
+        return bool(found.any())
 
     def _known_to_sources(self, searched):
-        return Known(self._seen, self.process, self._lowest, searched, self._starting, self._rng)
+        return Known(self._seen, self.process, self._lowest, self._typical, searched, self._starting, self._rng)
 
     @property
     def _seen(self):
@@ -456,7 +459,7 @@ class Learning:
         return distances > _SAME
 
     def _restarted(self):
-        """Return chains of which some, or all that there are not yet, start from the best points."""
+        """Return chains of which some, or all that there are not yet, start from the best points, or from surprises."""
         settings, rng, last = self._settings, self._rng, self._chains
         best = np.argsort(-self.values, kind="stable")[: max(5, len(self.values) // 4)]
         if last is None:
@@ -465,5 +468,6 @@ class Learning:
             return Chains(self.points[rng.choice(best, len(powers))], powers, self.points, MOVES)
         again = rng.random(len(last.positions)) < settings.restarted
         positions = last.positions.copy()
-        positions[again] = self.points[rng.choice(best, int(again.sum()))]
+        starts = self._surprises if len(self._surprises) else self.points[best]
+        positions[again] = starts[rng.choice(len(starts), int(again.sum()))]
         return replace(last, positions=positions, archive=self.draws)

@@ -53,6 +53,7 @@ class Known(NamedTuple):
     seen: Seen
     process: Process  # fitted to it
     lowest: float  # log-density that nearly all draws have
+    typical: float  # log-density that half of the draws have
     searched: bool  # whether the process has new hyperparameters, as it has now and then
     starts: np.ndarray  # (k,), which evaluations are those of the start points
     rng: np.random.Generator
@@ -190,7 +191,7 @@ def _climbs_from_starts(known: Known) -> Iterator[Climbing]:
     for start in far_apart(z, int(np.argmax(seen.values[below])), MOST):
         i = below[np.argmin(np.sum((z - start) ** 2, axis=1))]
         around = process.back(start + _AROUND * rng.standard_normal((len(start) + 1, len(start))))
-        yield climb_from(seen, i, around, process.forecast(around[:_NEAR]), known.lowest, rng)
+        yield climb_from(seen, i, around, process.forecast(around[:_NEAR]), known.typical, rng)
 
 
 def climb_from(
