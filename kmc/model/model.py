@@ -331,7 +331,7 @@ class Model:
         if simulation is None or space is None:
             return self._further.known_parts
         named = [space.blocks[name] for name in simulation.inputs if name in space.blocks]
-        if not simulation.saves or not named or (space.prior is not None and space.prior.depends):
+        if not simulation.saves or not named:
             return None
         inputs = np.concatenate([np.arange(self.dim)[block.columns] for block in named])
         return KnownParts(

@@ -12,10 +12,9 @@ from scipy.special import gammaln, logit
 
 from kmc import likelihoods as of
 from kmc.errors import KmcWarning
-from kmc.model.distributions import NormalAround
 from kmc.model.model import Model
 from kmc.model.simulation import OUTPUTS, KnownParts
-from kmc.model.space import Block, ParameterSpace
+from kmc.model.space import Block
 from kmc.model.transforms import LENGTH, STEEPNESS, Above, Below, Between, Identity, LogOdds
 from kmc.surrogate import transforms
 from kmc.surrogate.coordinates.noncentered import NonCentered
@@ -93,7 +92,7 @@ def structured(model: Model) -> Structured | None:
 
     The model needs a simulator whose outputs are kept, data that are neither censored nor seen through a function,
     likelihoods with scales that are functions of one coordinate, and a prior that is a product of functions of one
-    coordinate each.
+    coordinate each, or of one number given others that it names.
     """
     known = model.known_parts
     if known is None or model.noisy:
@@ -101,7 +100,7 @@ def structured(model: Model) -> Structured | None:
     parts = [_data(likelihood, known) for likelihood in known.likelihoods.values()]
     if any(part is None for part in parts):
         return None
-    parameters = _parameters(known, model.dim)
+    parameters = _parameters(known, model)
     if parameters is None:
         return None
     found = Structured(Structure(known.inputs, parameters, _joined(parts)), known.likelihoods)
@@ -211,37 +210,42 @@ def added(model: Model) -> Known | None:
         return None
     if space.prior is None and all(type(block.transform) is Identity for block in space.blocks.values()):
         return None
-    around = {} if space.prior is None else space.prior.around
-    transport = _noncentered(space, around) if around else APART
-    if transport is None:
+    noncentered = _noncentered(model, space.blocks, space.fixed)
+    if noncentered is None:
         return None
+    splines = _splines(_apart(model.log_added, noncentered), noncentered(_draws(space.initial_points, model.dim)))
+    return None if splines is None else Known(noncentered if noncentered.size else APART, splines)
 
-    def log_added(u):
+
+def _apart(log_added, transport):
+    """Return the log-density of the coordinates u of a transport."""
+
+    def found(u):
         x = transport.back(np.atleast_2d(u))
-        found = model.log_added(x) - transport.log_jacobian(x)
-        return found if u.ndim == 2 else found[0]
+        values = log_added(x) - transport.log_jacobian(x)
+        return values if u.ndim == 2 else values[0]
 
-    splines = _splines(log_added, transport(_draws(space.initial_points, model.dim)))
-    return None if splines is None else Known(transport, splines)
+    return found
 
 
-def _noncentered(space: ParameterSpace, around: Mapping[str, NormalAround]) -> NonCentered | None:
+def _noncentered(model: Model, blocks: Mapping[str, Block], fixed: Mapping[str, Any]) -> NonCentered | None:
     """Return coordinates of numbers with normal priors around others; None if these are not known functions of one."""
-    dim = space.dim
+    space, dim = model.parameter_space, model.dim
+    around = {} if space is None or space.prior is None else space.prior.around
     means, sds, numbers = np.full(dim, -1), np.full(dim, -1), np.tile([0.0, 1.0], (dim, 1))
     for name, law in around.items():
-        block = space.blocks[name]
+        block = blocks[name]
         for i, (term, columns) in enumerate(((law.mean, means), (law.sd, sds))):
-            if not isinstance(term, str) or term in space.fixed:
-                number = space.fixed[term] if isinstance(term, str) else term
+            if not isinstance(term, str) or term in fixed:
+                number = fixed[term] if isinstance(term, str) else term
                 numbers[block.columns, i] = np.broadcast_to(number, block.shape).ravel()
                 continue
-            parent = space.blocks[term]
+            parent = blocks[term]
             if type(parent.transform) not in _TRANSFORMS:
                 return None
             own = np.arange(parent.columns.start, parent.columns.stop).reshape(parent.shape)
             columns[block.columns] = np.broadcast_to(own, block.shape).ravel()
-    return NonCentered(_transforms(space.blocks, dim), means, sds, numbers)
+    return NonCentered(_transforms(blocks, dim), means, sds, numbers)
 
 
 def _transforms(blocks: Mapping[str, Block], dim: int) -> Transforms:
@@ -259,12 +263,17 @@ def _transforms(blocks: Mapping[str, Block], dim: int) -> Transforms:
     return Transforms(kinds, lower, upper, ends)
 
 
-def _parameters(known, dim) -> Parameters | None:
+def _parameters(known: KnownParts, model: Model) -> Parameters | None:
     """Return what is known of the coordinates; None if the log-density of prior and Jacobian is no sum over these."""
-    draws = _draws(known.draw, dim)
-    splines = _splines(known.log_added, draws)
+    own = _noncentered(model, known.blocks, known.fixed)
+    if own is None:
+        return None
+    draws = own(_draws(known.draw, model.dim))
+    splines = _splines(_apart(known.log_added, own), draws)
+    if splines is None:
+        return None
     quantiles = np.ascontiguousarray(np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES), axis=0).T)
-    return None if splines is None else Parameters(_transforms(known.blocks, dim), splines, quantiles)
+    return Parameters(own.transforms, own.means, own.sds, own.numbers, splines, quantiles)
 
 
 def _draws(draw, dim):

@@ -45,7 +45,6 @@ LIKELIHOODS = {
     "binomial": (share, of.Binomial(COUNTS, n=np.arange(4, 11))),
     "bernoulli": (share, of.Bernoulli(COUNTS > 0)),
 }
-MODELS = pytest.mark.parametrize("name", LIKELIHOODS)
 
 
 def model_of(name, **parameters):
@@ -68,17 +67,6 @@ def points_of(model, n, seed=1):
 def differences(function, x, step=1e-5):
     shifts = step * np.eye(len(x))
     return np.array([(function(x + s) - function(x - s)) / (2 * step) for s in shifts])
-
-
-@MODELS
-def test_the_structure_is_the_log_density(name):
-    model = model_of(name)
-    points = points_of(model, 200)
-    values, outputs = evaluated(model, points)
-    found = structured(model)
-    np.testing.assert_allclose(log_densities(found.structure, points, outputs), values, rtol=2e-3, atol=2e-3)
-    assert found.holds(points, values, outputs) and not found.holds(points, values + 1.0, outputs)
-    check_structure(found.structure, model.dim)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +165,36 @@ def known_errors():
     )
 
 
-MAKE = {name: partial(model_of, name) for name in LIKELIHOODS} | {"groups": two_groups, "errors": known_errors}
+def subjects():
+    """Three subjects with rates of a hierarchical prior: their mean has one itself, and a known sd."""
+    times = np.linspace(0.1, 2.0, 7)
+    return kmc.Model(
+        simulator=lambda p: p["start"] * np.exp(-p["rates"][:, None] * times),
+        likelihood=of.Normal(np.exp(-np.array([[0.5], [1.0], [2.0]]) * times), sd="scale"),
+        parameters={
+            "start": kmc.Normal(1, 0.1),
+            "center": kmc.Normal(0, 0.3),
+            "rate": kmc.Normal("center", 0.2),
+            "spread": kmc.HalfNormal(0.5),
+            "rates": kmc.LogNormal("rate", "spread", shape=3),
+            "scale": kmc.LogNormal(-1, 0.5),
+        },
+    )
+
+
+MAKE = {name: partial(model_of, name) for name in LIKELIHOODS}
+MAKE |= {"groups": two_groups, "errors": known_errors, "subjects": subjects}
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_the_structure_is_the_log_density(make):
+    model = make()
+    points = points_of(model, 200)
+    values, outputs = evaluated(model, points)
+    found = structured(model)
+    np.testing.assert_allclose(log_densities(found.structure, points, outputs), values, rtol=2e-3, atol=2e-3)
+    assert found.holds(points, values, outputs) and not found.holds(points, values + 1.0, outputs)
+    check_structure(found.structure, model.dim)
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)

@@ -15,7 +15,8 @@ from kmc.njit import njit
 from kmc.surrogate.coordinates.wall_jit_state import check_arrays
 from kmc.surrogate.transforms import Transforms, check_columns, check_transforms, constrained
 
-_SMALLEST, _LARGEST = 1e-150, 1e150  # standard deviations beyond do not change any more
+SMALLEST_SD, LARGEST_SD = 1e-150, 1e150
+"""Standard deviations beyond do not change any more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class NonCentered:
         theta = _constrained(self.transforms, np.ascontiguousarray(x))
         means = np.where(self.means >= 0, theta[:, self.means], self.numbers[:, 0])
         sds = np.where(self.sds >= 0, theta[:, self.sds], self.numbers[:, 1])
-        return means, np.clip(sds, _SMALLEST, _LARGEST)
+        return means, np.clip(sds, SMALLEST_SD, LARGEST_SD)
 
 
 @njit()

@@ -1,6 +1,6 @@
 """The posterior that emulated outputs imply, at one point, jitted: its log-density and gradient.
 
-In the coordinates z of the draws, u = origin + z back. With v = (u_inputs - center) whitening and w = v metric, outputs
+In the coordinates z of the draws, x = origin + z back. With v = (x_inputs - center) whitening and w = v metric, outputs
 on the scale of their likelihood are η = offset + basis a, with the components
 
     a = constant + C φ(v),   φ = (v_i, v_i v_j for i <= j, k(w, w_j) for each simulation j)
@@ -18,12 +18,13 @@ import numpy as np
 from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
+from kmc.surrogate.coordinates.noncentered import LARGEST_SD, SMALLEST_SD
 from kmc.surrogate.coordinates.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
 from kmc.surrogate.emulator.observations import BINOMIAL, SMALLEST, log_likelihood
 from kmc.surrogate.emulator.structure import Data, Parameters, Structure
 from kmc.surrogate.splines import check_splines
 from kmc.surrogate.splines import value_and_gradient as known
-from kmc.surrogate.transforms import check_columns, check_transforms, constrained
+from kmc.surrogate.transforms import check_columns, constrained
 
 
 class EmulatorJitState(NamedTuple):
@@ -71,7 +72,7 @@ def check_structure(structure: Structure, dim: int) -> None:
     parameters, data = structure.parameters, structure.data
     n = len(data.observed)
     check_arrays(parameters, {"quantiles": (dim, parameters.quantiles.shape[-1])})
-    check_transforms(parameters.transforms, dim)
+    parameters.noncentered.check(dim)
     check_splines(parameters.known, dim)
     check_arrays(data, dict.fromkeys(("observed", "constants", "variances", "relative", "shapes", "repeats"), (n,)))
     check_columns("inputs", structure.inputs, structure.inputs.shape[:1], 0, dim - 1)
@@ -94,20 +95,21 @@ def value_and_gradient(state, z, gradient, work):
     """Return log s(z) without the wall, and write its gradient into ``gradient`` (d,)."""
     vectors, inner, features, sections, outputs, components = work
     d, p = z.size, state.inputs.size
-    u, along, theta, slopes, along_theta = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    x, along, theta, slopes, along_theta, u = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
     v, w, g = inner[0], inner[1], inner[2]
-    np.dot(z, state.back, u)
+    np.dot(z, state.back, x)
     for i in range(d):
-        u[i] += state.origin[i]
+        x[i] += state.origin[i]
         along_theta[i] = 0.0
     for i in range(p):
         v[i] = 0.0
         for j in range(p):
-            v[i] += (u[state.inputs[j]] - state.center[j]) * state.whitening[j, i]
+            v[i] += (x[state.inputs[j]] - state.center[j]) * state.whitening[j, i]
     np.dot(v, state.metric, w)
     _outputs(state, v, w, features, sections, components, outputs)
-    constrained(state.parameters.transforms, u, theta, slopes)
-    value = known(state.parameters.known, u, along) + _likelihood(state.data, outputs, theta, along_theta)
+    constrained(state.parameters.transforms, x, theta, slopes)
+    value = _prior(state.parameters, x, theta, u, along, along_theta)
+    value += _likelihood(state.data, outputs, theta, along_theta)
     value /= state.temperature
     for i in range(d):
         along[i] = (along[i] + along_theta[i] * slopes[i]) / state.temperature
@@ -159,6 +161,35 @@ def _outputs(state, v, w, features, sections, components, outputs):
     np.dot(state.basis, a, outputs[0])
     for i in range(state.offset.size):
         outputs[0, i] += state.offset[i]
+
+
+@njit()
+def _prior(parameters, x, theta, u, along, along_theta):
+    """Return what is known, write its gradient along x, and add that along θ to ``along_theta``."""
+    for i in range(x.size):
+        mean, sd = _mean_and_sd(parameters, i, theta)
+        u[i] = (x[i] - mean) / sd
+    total = known(parameters.known, u, along)
+    for i in range(x.size):
+        j, k = parameters.means[i], parameters.sds[i]
+        if j < 0 and k < 0:
+            continue
+        _, sd = _mean_and_sd(parameters, i, theta)
+        along[i] /= sd
+        total -= np.log(sd)
+        if j >= 0:
+            along_theta[j] -= along[i]
+        if k >= 0:
+            along_theta[k] -= along[i] * u[i] + 1.0 / sd
+    return total
+
+
+@njit()
+def _mean_and_sd(parameters, i, theta):
+    j, k = parameters.means[i], parameters.sds[i]
+    mean = theta[j] if j >= 0 else parameters.numbers[i, 0]
+    sd = theta[k] if k >= 0 else parameters.numbers[i, 1]
+    return mean, min(max(sd, SMALLEST_SD), LARGEST_SD)
 
 
 @njit()
@@ -246,13 +277,13 @@ def slopes_along_components(state, points):
 
 @njit()
 def log_densities(structure, points, eta):
-    """Return the log-density (k,) at points u (k, d) where the outputs are η (k, n), without an emulator."""
+    """Return the log-density (k,) at points x (k, d) where the outputs are η (k, n), without an emulator."""
     d, n = points.shape[1], eta.shape[1]
-    theta, slopes, along = np.empty(d), np.empty(d), np.empty(d)
+    theta, slopes, along, u, along_theta = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     outputs, found = np.empty((3, n)), np.empty(len(points))
     for i in range(len(points)):
         outputs[0] = eta[i]
         constrained(structure.parameters.transforms, points[i], theta, slopes)
-        likelihood = _likelihood(structure.data, outputs, theta, along)
-        found[i] = likelihood + known(structure.parameters.known, points[i], along)
+        found[i] = _likelihood(structure.data, outputs, theta, along_theta)
+        found[i] += _prior(structure.parameters, points[i], theta, u, along, along_theta)
     return found
