@@ -71,9 +71,9 @@ from kmc.run.executors import MapExecutor as MapExecutor
 from kmc.run.executors import ProcessExecutor as ProcessExecutor
 from kmc.run.find_start import find_start as find_start
 from kmc.run.history import record as record
-from kmc.run.iterate import iterate as iterate
 from kmc.run.problems import warnings as warnings
 from kmc.run.progress import Progress as Progress
+from kmc.run.sample import iterate as iterate
 from kmc.run.sample import sample as sample
 from kmc.run.store.extend import extend as extend
 from kmc.run.store.load import load as load

@@ -2,7 +2,7 @@
 
 A map of the modules:
 
-- Entrances: sample, iterate, find_start; arguments has the request that they make, history takes evaluations made
+- Entrances: sample (with iterate), find_start; arguments has the request that they make, history takes evaluations made
   elsewhere.
 - The loop: run, independent_run, trace (draws and blobs), budget.
 - Chains that do not wait for each other after the freeze: ahead. See also the packages executors and store.

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.stats
 
 import kmc
-from kmc.run.iterate import RunIterator
+from kmc.run.sample import RunIterator
 
 
 def log_density(x: np.ndarray) -> float:
