@@ -32,9 +32,8 @@ from targets import NOISY, TARGETS, problem
 
 import kmc
 from kmc.convergence import worst_rhat
-from kmc.run.finished_run import FinishedRun
 from kmc.run.problems import by_code, problems_of
-from kmc.run.run_statistics import run_statistics
+from kmc.run.run_statistics import FinishedRun, run_statistics
 from kmc.run.run_warnings import WARNINGS
 from kmc.samplers.base import MOVES
 

@@ -8,8 +8,8 @@ from kmc import scores as scores
 from kmc import spectral as spectral
 from kmc import testing as testing
 from kmc._version import __version__ as __version__
-from kmc.diagnostics.best import best as best
 from kmc.diagnostics.calibration import simulation_based_calibration as simulation_based_calibration
+from kmc.diagnostics.summary import best as best
 from kmc.diagnostics.summary import summary as summary
 from kmc.errors import EvaluationError as EvaluationError
 from kmc.errors import KmcWarning as KmcWarning
@@ -65,7 +65,7 @@ from kmc.posterior.evidence import evidence as evidence
 from kmc.posterior.expectations import expectations as expectations
 from kmc.posterior.predictive import predictive as predictive
 from kmc.posterior.resample import resample as resample
-from kmc.reports.report import report as report
+from kmc.reports import report as report
 from kmc.run.executors import DaskExecutor as DaskExecutor
 from kmc.run.executors import MapExecutor as MapExecutor
 from kmc.run.executors import ProcessExecutor as ProcessExecutor

@@ -32,7 +32,7 @@ def to_float(number: Any) -> float:
 
 
 def as_array(name: str, data: Any) -> np.ndarray:
-    """Real numbers as a C-contiguous float64 array of any shape; it may be the input itself.
+    """Return real numbers as a C-contiguous float64 array of any shape; it may be the input itself.
 
     Raises
     ------

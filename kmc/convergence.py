@@ -36,7 +36,7 @@ def worst_bulk_ess(positions: np.ndarray) -> float:
 
 
 def bulk_ess(positions: np.ndarray) -> np.ndarray:
-    """Effective sample size of rank-normalized split chains, from draws (chains, draws, k): shape (k,).
+    """Return the effective sample size of rank-normalized split chains, from draws (chains, draws, k): shape (k,).
 
     Geyer's initial monotone sequence, with the variance between chains, as in [1]_ and in ArviZ.
 
@@ -120,7 +120,7 @@ def worst_rhat(positions: np.ndarray) -> float:
 
 
 def nested_rhat(values: np.ndarray, superchains: np.ndarray) -> np.ndarray:
-    """Nested R-hat of values (chains, draws, k), shape (k,); ``superchains`` (chains,) labels the groups of chains.
+    """Return nested R-hat of values (chains, draws, k), shape (k,); ``superchains`` (chains,) labels the groups.
 
     sqrt(1 + B / W): B is the variance of the groups' means, W the mean over groups of the variance of their chains'
     means plus the mean variance within their chains. Infinite if groups differ and nothing varies within them.
@@ -183,7 +183,7 @@ def sd_error(positions: np.ndarray) -> float:
 
 
 def in_tails(positions: np.ndarray) -> np.ndarray:
-    """Whether each draw is in the lowest or in the highest 5 % of all, shape (chains, draws, 2 k).
+    """Return whether each draw is in the lowest or in the highest 5 % of all, shape (chains, draws, 2 k).
 
     Ties are in: a chain that is stuck at a quantile stays visible.
     """
@@ -225,7 +225,7 @@ def disagreement(columns: np.ndarray, independent_runs: int) -> float:
 
 
 def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bulk effective sample size and rank-normalized split R-hat of values (chains, draws, k), each (k,).
+    """Return the bulk effective sample size and rank-normalized split R-hat of values (chains, draws, k), each (k,).
 
     A single chain is split into two, as R-hat needs chains to compare. R-hat is infinite if chains differ and none of
     them moves; NaN if there are fewer than four draws of each, or if none of them differ.
@@ -239,7 +239,7 @@ def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def effective_sizes(values: np.ndarray) -> np.ndarray:
-    """Effective sample size of the mean of each column of values (chains, draws, k), shape (k,).
+    """Return the effective sample size of the mean of each column of values (chains, draws, k), shape (k,).
 
     At most the number of draws, so that antithetic chains are not credited with more; NaN for fewer than four draws,
     and the number of draws for constant columns.
@@ -269,7 +269,7 @@ def autocorrelation_time(values: np.ndarray) -> float:
 
 
 def _rhat_by_start(column: np.ndarray) -> float:
-    """Nested R-hat of the later half of draws (chains, draws), in groups by the first draw."""
+    """Return the nested R-hat of the later half of draws (chains, draws), in groups by the first draw."""
     order = np.argsort(column[:, 0], kind="stable")
     labels = np.empty(len(column), int)
     labels[order] = np.arange(len(column)) * _SUPERCHAINS // len(column)
@@ -296,7 +296,9 @@ def _pieces(columns):
 
 
 def _autocorrelation_time(pieces):
-    """Geyer's initial monotone sequence on autocovariances about the pieces' own means, averaged over pieces (m, n).
+    """Return the autocorrelation time of pieces (m, n), by Geyer's initial monotone sequence.
+
+    Autocovariances are about the pieces' own means, and averaged over pieces.
 
     At least 1/log10(n), as in Stan, so that antithetic chains are not credited with more.
     """
@@ -312,7 +314,7 @@ def _autocorrelation_time(pieces):
 
 
 def _by_arviz(statistic: str, columns: np.ndarray, **options: Any) -> np.ndarray:
-    """ArviZ's statistic of each column (k,)."""
+    """Return ArviZ's statistic of each column (k,)."""
     import xarray
 
     dataset = xarray.Dataset({"x": (("chain", "draw", "column"), columns)})

@@ -80,7 +80,7 @@ def run(directory=".", max_evaluations: int = 2000, seed: int = 1900, progress: 
 
 
 def plot(idata, rng: np.random.Generator):
-    """Pairs plot of the posterior, with the fitted populations in its empty corner.
+    """Plot the posterior in pairs, with the fitted populations in the empty corner.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def plot(idata, rng: np.random.Generator):
 
 
 def _draws(idata) -> np.ndarray:
-    """All draws as logarithms, shape (n, 8)."""
+    """Return all draws as logarithms, shape (n, 8)."""
     return np.log(np.column_stack([idata["posterior"][name].values.ravel() for name in lv.PARAMETERS]))
 
 

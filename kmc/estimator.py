@@ -64,7 +64,7 @@ class Estimator:
         return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; those of a parameter that is itself an estimator as ``name__parameter``."""
+        """Return the parameters by name; those of a parameter that is itself an estimator as ``name__parameter``."""
         params: dict[str, Any] = {}
         for name in self._parameter_names():
             value = vars(self)[name]
@@ -98,7 +98,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _changed(self) -> dict[str, Any]:
-        """Parameters that differ from their defaults."""
+        """Return the parameters that differ from their defaults."""
         defaults = {name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()}
         return {
             name: value
@@ -132,7 +132,7 @@ class Estimator:
             delattr(self, name)
 
     def _names_out(self, count: int, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that a fitted transformer makes: the class name and a number.
+        """Return the names of the columns that a fitted transformer makes: the class name and a number.
 
         ``input_features`` are only checked against those of the fit, as in scikit-learn.
         """
@@ -184,7 +184,7 @@ def _in_one_thread(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
-    """Points as rows of a C-contiguous float64 array, or an error that says what is wrong with them.
+    """Return points as rows of a C-contiguous float64 array, or raise an error that says what is wrong with them.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
 
 
 def check_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
-    """Weights (n,), not negative and not all zero, scaled to mean one; ones if None."""
+    """Return weights (n,), not negative and not all zero, scaled to mean one; ones if None."""
     if weights is None:
         return np.ones(n)
     w = check_vector(weights, n, name)
@@ -246,7 +246,7 @@ def check_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
 
 
 def check_vector(values: Any, n: int, name: str) -> np.ndarray:
-    """Finite numbers with finite squares, one for each of the n rows of X."""
+    """Return finite numbers with finite squares, one for each of the n rows of X."""
     v = as_array(name, values)
     if v.shape != (n,):
         raise ValueError(f"{name} has shape {v.shape}: expected ({n},), one number for each row of X")
@@ -268,7 +268,7 @@ def values_of(y: Any, values: Any) -> Any:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Whether a value equals the default, even if copied or pickled; arrays are never compared."""
+    """Return whether a value equals the default, even if copied or pickled; arrays are never compared."""
     if isinstance(value, tuple) and isinstance(default, tuple):
         return repr(value) == repr(default)
     return bool(np.isscalar(value) and value == default)

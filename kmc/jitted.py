@@ -59,7 +59,7 @@ def wall(state: Any, x: Any, normal: Any, work: Any) -> Any:
 
 
 def workspace(state: Any) -> Any:
-    """Scratch arrays for :func:`value_and_gradient`."""
+    """Return scratch arrays for :func:`value_and_gradient`."""
     return _WORKSPACE[type(state)](state)
 
 

@@ -15,7 +15,7 @@ METHODS = ("uniform", "pivoted-cholesky", "k-means")
 
 
 def choose(method: Any, points: np.ndarray, count: int, rng: np.random.Generator, kernel: Any = None) -> np.ndarray:
-    """Landmarks by the name of a method, or as given by the user.
+    """Choose landmarks by the name of a method, or return those that the user gave.
 
     Parameters
     ----------

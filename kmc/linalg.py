@@ -13,7 +13,7 @@ FEW = 0.2
 
 
 def eigh(matrix: np.ndarray, driver: str = "evd") -> tuple[np.ndarray, np.ndarray]:
-    """All eigenvalues of a symmetric matrix (p, p), ascending, and its eigenvectors.
+    """Return all eigenvalues of a symmetric matrix (p, p), ascending, and its eigenvectors.
 
     By "evd" other threads go on meanwhile: NumPy releases the interpreter's lock, SciPy does not.
     """
@@ -84,7 +84,7 @@ class RidgePath(NamedTuple):
         return self.vectors @ (self.target / (self.eigenvalues + regularization))
 
     def leave_one_out(self, design: np.ndarray, y: np.ndarray, weights: np.ndarray, regularizations: np.ndarray):
-        """Residuals of each y from the fit without it, shape (n, len(regularizations)).
+        """Return the residuals of each y from the fit without it, shape (n, len(regularizations)).
 
         ``design`` (n, p) and ``y`` are centered by their weighted means, ``weights`` enter M as Σ w φφᵀ; further terms
         of M (such as a score-matching term) are kept. Removing one square from a quadratic objective divides its
@@ -223,7 +223,7 @@ def solve_shifted(
 
 
 def _run(product, shift, x, residual, precondition, tolerance, most):
-    """Conjugate gradients from x until the residual of the recurrence is small; the new x and the number of steps."""
+    """Run conjugate gradients from x until the recurrence's residual is small; return x and the number of steps."""
     x, direction, last, steps = x.copy(), np.zeros_like(x), np.inf, 0
     while steps < most and _ratio(residual, shift, x) > tolerance:
         z = residual if precondition is None else precondition(residual)

@@ -89,7 +89,7 @@ def folds_of(n: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def held_out(parts: Sequence[Any], whole: Any) -> list[tuple[Any, Any]]:
-    """For each part of additive sums: the rest of the whole, for the fit, and the part itself, for the comparison."""
+    """Pair, for each part of additive sums, the rest of the whole (for the fit) with the part (for the comparison)."""
     return [(whole - part, part) for part in parts]
 
 

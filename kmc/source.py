@@ -62,7 +62,7 @@ class Source(NamedTuple):
         return self._replace(values=values, gradients=gradients, once=once)
 
     def has_more_than(self, sample: Sample) -> bool:
-        """Whether a sample of it was only a part, as far as is known."""
+        """Return whether a sample of it was only a part, as far as is known."""
         return self.rows is None or self.rows > len(sample.x)
 
 
@@ -90,14 +90,14 @@ def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 
 
 
 def is_stream(data: Any, ndim: int = 2) -> bool:
-    """Whether data are read block by block: true except for an array in memory."""
+    """Return whether data are read block by block: true except for an array in memory."""
     if isinstance(data, np.memmap) or is_dask(data) or is_iterator(data):
         return True
     return isinstance(data, (list, tuple)) and any(is_iterator(part) or np.ndim(part) == ndim for part in data)
 
 
 def checked_weights(weights: Any, n: int) -> np.ndarray:
-    """Weights (n,), not negative and not all zero, on their own scale."""
+    """Return weights (n,), not negative and not all zero, on their own scale."""
     w = check_vector(weights, n, "weights")
     check_magnitude("weights", w)
     if np.any(w < 0) or not np.any(w > 0):
@@ -106,7 +106,7 @@ def checked_weights(weights: Any, n: int) -> np.ndarray:
 
 
 def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, Source]:
-    """At most ``most`` samples, and the source from which to read all of them afterwards.
+    """Return at most ``most`` samples, and the source from which to read all of them afterwards.
 
     Rows are drawn at random; the first ones are taken if samples can be read only once or their number is not known.
     """
@@ -136,7 +136,7 @@ def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, S
 
 
 def take(source: Any, rows: np.ndarray, ndim: int = 2, name: str = "X") -> np.ndarray:
-    """Rows by their ascending numbers, from any source of known length."""
+    """Return rows by their ascending numbers, from any source of known length."""
     pieces, start = [], 0
     for part in trajectories(source, ndim):
         part = part if hasattr(part, "shape") else np.asarray(part)
@@ -195,7 +195,7 @@ def _counted(part, lengths: deque[int]) -> Iterator[np.ndarray]:
 
 
 def _labels(lengths: deque[int], count: int) -> Iterator[np.ndarray]:
-    """Labels of the rows that were read; points must be read before labels."""
+    """Return the labels of the rows that were read; points must be read before labels."""
     row = 0
     while lengths:
         rows = np.arange(row, row + lengths.popleft())

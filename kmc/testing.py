@@ -128,7 +128,7 @@ def _moved(pairs, target, before, archive, rng):
 
 
 def _compare(name, target, before, after, others):
-    """Self-normalized sums of antisymmetric functions (Hoeffding), and ranks of functions (Kolmogorov and Smirnov)."""
+    """Test sums of antisymmetric functions (Hoeffding) and ranks of functions (Kolmogorov and Smirnov)."""
     center, scale = np.median(others, axis=0), others.std(axis=0)
 
     def functions(x):

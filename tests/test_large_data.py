@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from kmc import regression
 from kmc.bases import Monomials
-from kmc.regression import HermiteRegression, hermite
+from kmc.regression import HermiteRegression
 from kmc.scores import FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF
 from kmc.spectral import DiffusionMap, GraphLaplacian, KernelJL, KernelPCA, NeuralEigenfunctions, NystromEmbedding
 
@@ -79,7 +80,7 @@ def test_networks(kind, tmp_path):
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_values_and_gradients(kind, most, tmp_path, monkeypatch):
     """With more samples than settings are compared on, and with fewer."""
-    monkeypatch.setattr(hermite, "SELECTION", most)
+    monkeypatch.setattr(regression, "SELECTION", most)
     whole = HermiteRegression(n_basis=20, bandwidth="cv", random_state=0)
     data = [contained(kind, a, tmp_path) for a in (X, VALUES, GRADIENTS, WEIGHTS)]
     found = HermiteRegression(n_basis=20, bandwidth="cv", random_state=0).fit(*data)
@@ -120,7 +121,7 @@ def test_what_does_not_belong_together(arguments, message):
 
 
 def test_memory_of_values_and_gradients_is_bounded(monkeypatch):
-    monkeypatch.setattr(hermite, "SELECTION", 5000)
+    monkeypatch.setattr(regression, "SELECTION", 5000)
 
     def peak(count):
         model = HermiteRegression(basis=Monomials(2, 4), regularization=1e-6)

@@ -1,14 +1,12 @@
 """Finite bases of functions on R^d, and functions in them."""
 
-from kmc.bases.base import Basis, Contraction
+from kmc.bases.base import Basis, Contraction, UserFunctions, Whitened
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion import KernelExpansion
 from kmc.bases.fourier import FourierFeatures
-from kmc.bases.functions import UserFunctions
 from kmc.bases.gradients import KernelGradients
 from kmc.bases.monomials import Monomials
 from kmc.bases.sections import KernelSections
-from kmc.bases.whitened import Whitened
 
 __all__ = [
     "BaseJitState",

@@ -1,4 +1,4 @@
-"""Finite bases of functions on R^d, and linear combinations: f = Σ_a coefficients_a φ_a."""
+"""Finite bases of functions on R^d: the interface, a user's functions, and linear combinations Σ_a c_a φ_a."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from kmc.bases import general
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.checks import as_array
+from kmc.checks import as_array, is_whole
 
 Both = Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
@@ -230,7 +230,7 @@ def centers_of(basis: Basis) -> np.ndarray | None:
 
 
 def is_basis(basis: Any, needs: Sequence[str] = ("values", "gradients")) -> bool:
-    """Whether an object is a basis, or has the methods of one."""
+    """Return whether an object is a basis, or has the methods of one."""
     if isinstance(basis, type):
         return False
     return isinstance(basis, Basis) or all(hasattr(basis, need) for need in ("size", *needs))
@@ -261,3 +261,169 @@ class _Foreign(Basis):
 
     def __repr__(self) -> str:
         return repr(self.wrapped)
+
+
+Evaluator = Callable[[np.ndarray], Any]
+
+
+class UserFunctions(Basis):
+    """Functions given by callables, whose results are checked.
+
+    Parameters
+    ----------
+    values : callable
+        Points (n, d) to values (n, p).
+    gradients : callable, optional
+        To (n, p, d); the forms "dirichlet" and "linear" need it.
+    laplacians : callable, optional
+        To (n, p); the form "linear" needs it.
+    size : int
+        Number of functions p. Leave the constant out: score matching does not depend on it.
+
+    Raises
+    ------
+    TypeError
+        An evaluator is not callable, or one that was not given is needed.
+    ValueError
+        ``size`` is not positive; or a result has a different shape than above, or is not finite.
+
+    Notes
+    -----
+    Forms and contractions call the evaluators, slice by slice. Jitted loops cannot call them: register a jitted
+    state of your own in :mod:`kmc.jitted` for that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.bases import UserFunctions
+    >>> waves = UserFunctions(np.sin, lambda x: np.cos(x)[:, :, None], lambda x: -np.sin(x), size=1)
+    >>> waves.gradients(np.array([[0.0]]))
+    array([[[1.]]])
+    """
+
+    size: int
+
+    def __init__(
+        self, values: Evaluator, gradients: Evaluator | None = None, laplacians: Evaluator | None = None, *, size: int
+    ):
+        if not is_whole(size) or size < 1:
+            raise ValueError(f"size={size!r}: expected the number of functions, a whole number of at least 1")
+        self._evaluators = {"values": values, "gradients": gradients, "laplacians": laplacians}
+        for name, evaluator in self._evaluators.items():
+            if not callable(evaluator) and (evaluator is not None or name == "values"):
+                raise TypeError(f"{name}={evaluator!r}: expected a callable of points (n, d)")
+        self.size = int(size)
+
+    def __repr__(self) -> str:
+        given = [name for name, evaluator in self._evaluators.items() if evaluator is not None]
+        return f"UserFunctions({', '.join(given)}, size={self.size})"
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """(n, p) values."""
+        return self._evaluate("values", x, (len(x), self.size))
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """(n, p, d) gradients."""
+        return self._evaluate("gradients", x, (len(x), self.size, x.shape[1]))
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """(n, p) Laplacians."""
+        return self._evaluate("laplacians", x, (len(x), self.size))
+
+    def _evaluate(self, name, x, shape):
+        evaluator = self._evaluators[name]
+        if evaluator is None:
+            raise TypeError(f"{name}=None: this needs the {name} of the functions, give UserFunctions(..., {name}=...)")
+        out = as_array(f"{name}(x)", evaluator(x))
+        if out.shape != shape:
+            raise ValueError(f"{name}(x) returned shape {out.shape} for {shape[0]} points: expected {shape}")
+        if not np.all(np.isfinite(out)):
+            n, a = np.argwhere(~np.isfinite(out))[0][:2]
+            raise ValueError(f"{name}(x) returned NaN or infinity, first of function {a} at x = {x[n]}")
+        return out
+
+
+@dataclass(frozen=True)
+class Whitened(Basis):
+    """Linear combinations φᵀW of a basis; orthonormal with respect to its Gram matrix if W whitens it.
+
+    Forms summed in this basis keep digits that whitening them afterwards would lose: with a jitter of 1e-11 the
+    entries of W reach 1e5, and Wᵀ(Σ φφᵀ)W would amplify rounding by 1e10.
+
+    Parameters
+    ----------
+    basis : Basis
+        A basis of p functions.
+    matrix : ndarray, shape (p, r)
+
+    Raises
+    ------
+    ValueError, TypeError
+        The matrix is not finite, or does not have a row for each function.
+    """
+
+    basis: Basis
+    matrix: np.ndarray
+
+    def __post_init__(self):
+        object.__setattr__(self, "basis", as_basis(self.basis))
+        matrix = as_array("matrix", self.matrix)
+        if matrix.ndim != 2 or len(matrix) != self.basis.size:
+            raise ValueError(f"matrix has shape {matrix.shape}: expected ({self.basis.size}, r)")
+        if not np.all(np.isfinite(matrix)):
+            raise ValueError("matrix contains NaN or infinity: expected finite numbers")
+        object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def size(self) -> int:
+        """Number of combinations r."""
+        return self.matrix.shape[1]
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """(n, r) values."""
+        return self.basis.values(x) @ self.matrix
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """(n, r, d) gradients."""
+        return np.einsum("npd,pr->nrd", self.basis.gradients(x), self.matrix, optimize=True)
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """(n, r) Laplacians."""
+        return self.basis.laplacians(x) @ self.matrix
+
+    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+        """Sum over x of w (Δφ_a + <∇φ_a, g>), (r,): linear, so nothing is lost by combining the sums."""
+        return self.basis.sum_linear(x, weights, base_gradient) @ self.matrix
+
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """(n, r) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        return self.basis.directional(x, vectors) @ self.matrix
+
+    def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
+        """(n, r) partial derivatives ∂^α."""
+        return self.basis.derivative(x, index) @ self.matrix
+
+    def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return the combination with coefficients (r,) at the rows of x, shape (n,)."""
+        return self._contraction(coefficients).values(x)
+
+    def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return the gradients of the combination, shape (n, d)."""
+        return self._contraction(coefficients).gradient(x)
+
+    def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return the Laplacians of the combination, shape (n,)."""
+        return self._contraction(coefficients).laplacian(x)
+
+    def contract_hessians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return the second derivatives of the combination, (n, d, d)."""
+        return self._contraction(coefficients).hessian(x)
+
+    def jit_state(
+        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
+    ) -> Any:
+        """Return the combination for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
+        return self._contraction(coefficients).jit_state(base, origin)
+
+    def _contraction(self, coefficients):
+        return Contraction(self.basis, self.matrix @ coefficients)

@@ -133,7 +133,7 @@ class KernelExpansion:
         return out
 
     def _check_smooth(self, what, order):
-        """By convention, sections of a kernel with a kink have gradients (zero at the kink), but nothing further."""
+        """Raise an error if the kernel has too few derivatives; gradients at a kink are zero by convention."""
         taken = 2 if self.laplacians is not None else 1 if self.gradients is not None else 0
         if taken + order > max(self.kernel.differentiability, 1):
             raise ValueError(
@@ -258,7 +258,7 @@ class _RadialForms:
         return out + once.sum() * geometry.matrix + (twice[:, None] * v).T @ v
 
     def _profiles(self, x, order):
-        """Centered points, squared distances, and the derivatives of q that the coefficients need."""
+        """Return centered points, squared distances, and the derivatives of q that the coefficients need."""
         x = self._geometry.centered(x)
         s = self._geometry.distances(x)
         taken = 2 if self._gamma is not None else 1 if self._beta is not None else 0

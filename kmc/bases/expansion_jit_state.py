@@ -110,7 +110,7 @@ def _rows(expansion, centers, mapping):
 
 @njit()
 def workspace(state):
-    """Scratch arrays for :func:`value_and_gradient`."""
+    """Return scratch arrays for :func:`value_and_gradient`."""
     size, parts, m = state.rows.shape
     stack = stack_for(Program(state.codes, state.params), m)
     return np.empty((2, size - 2)), np.empty((4, m)), np.empty(parts * m), stack
@@ -276,7 +276,7 @@ def _laplacians(frame, rows, vectors, pairs, stack):
 
 @njit()
 def _spread(frame, i):
-    """Squared length of row i of A."""
+    """Return the squared length of row i of A."""
     size, d = frame.shape
     if size == 1:
         return 1.0

@@ -193,7 +193,7 @@ class FourierState(NamedTuple):
 
 @njit()
 def workspace(state):
-    """Scratch arrays for :func:`value_and_gradient`."""
+    """Return scratch arrays for :func:`value_and_gradient`."""
     d, p = state.frequencies.shape
     return np.empty(d), np.empty((3, p))
 

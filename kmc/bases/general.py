@@ -20,14 +20,14 @@ class Differentiable(Protocol):
         """Number p of functions."""
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """At points (n, d), shape (n, p, d)."""
+        """Return the gradients at points (n, d), shape (n, p, d)."""
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """At points (n, d), shape (n, p)."""
+        """Return the Laplacians at points (n, d), shape (n, p)."""
 
 
 def slices(n: int, numbers_per_row: int) -> Iterator[slice]:
-    """Slices of n rows, each with at most about ``NUMBERS`` numbers."""
+    """Return slices of n rows, each with at most about ``NUMBERS`` numbers."""
     step = max(NUMBERS // max(numbers_per_row, 1), 1)
     return (slice(start, start + step) for start in range(0, n, step))
 
@@ -65,7 +65,7 @@ def directional(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np
 
 
 def derivative(basis: Any, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-    """Partial derivatives ∂^α of the functions, (n, p), for a multi-index α of d whole numbers.
+    """Return the partial derivatives ∂^α of the functions, (n, p), for a multi-index α of d whole numbers.
 
     Orders 0 and 1 come from the values and gradients; for others the basis must have a method
     ``derivative(x, index)``, else TypeError.

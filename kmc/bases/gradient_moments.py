@@ -116,7 +116,7 @@ def _samples(profile, geometry, x, weights):
 
 
 def _moments(samples, first):
-    """For each center a of a group, (a, (Σ c φ, Σ p'w φ, Σ pw' φ)), each (features, m - a)."""
+    """Yield for each center a of a group (a, (Σ c φ, Σ p'w φ, Σ pw' φ)), each (features, m - a)."""
     m, k = samples.centers.shape
     group, features = min(_GROUP, m - first), k * (k + 3) // 2
     begin = features - k if samples.spread is None else 0  # first of the features that p'w and pw' are needed for
@@ -129,7 +129,7 @@ def _moments(samples, first):
 
 
 def _strip(samples, a, moments):
-    """Blocks of the center a with the centers from a on, (k, k, m - a)."""
+    """Return the blocks of the center a with the centers from a on, (k, k, m - a)."""
     second, by_p, by_w = moments
     k = len(samples.x)
     quadratic = len(second) - k
@@ -161,7 +161,7 @@ def _pulled(mapping, blocks):
 
 @lru_cache
 def _packed(k):
-    """Row of the feature r_i r_j, (k, k)."""
+    """Return the row of the feature r_i r_j, (k, k)."""
     i, j = np.triu_indices(k)
     rows = np.empty((k, k), np.intp)
     rows[i, j] = rows[j, i] = np.arange(len(i))

@@ -190,19 +190,19 @@ class GradientForms:
         self.size = len(selected)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """At points (n, d), shape (n, p)."""
+        """Return the values at points (n, d), shape (n, p)."""
         return self._kept(kernel_derivative(self._kernel, "y", x, self._centers))
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """Shape (n, p, d)."""
+        """Return the gradients, shape (n, p, d)."""
         return self._kept(kernel_derivative(self._kernel, "xy", x, self._centers).transpose(0, 1, 3, 2))
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """Shape (n, p)."""
+        """Return the Laplacians, shape (n, p)."""
         return self._kept(kernel_derivative(self._kernel, "xxy", x, self._centers))
 
     def gram(self) -> np.ndarray:
-        """Inner products of the functions, shape (p, p)."""
+        """Return the inner products of the functions, shape (p, p)."""
         block = kernel_derivative(self._kernel, "xy", self._centers, self._centers).transpose(0, 2, 1, 3)
         return block.reshape(self._centers.size, -1)[np.ix_(self._selected, self._selected)]
 
@@ -226,7 +226,7 @@ class GradientForms:
         return flat if self.size == self._centers.size else flat[:, self._selected]
 
     def _slices(self, x):
-        """Slices of points with about general.NUMBERS mixed second derivatives each, kept or not."""
+        """Return slices of points with about general.NUMBERS mixed second derivatives each, kept or not."""
         return general.slices(len(x), self._centers.size * x.shape[1])
 
 
@@ -239,14 +239,14 @@ class RadialForms(GradientForms):
         self._geometry = RadialGeometry(metric, centers)
 
     def gram(self) -> np.ndarray:
-        """Inner products of the functions, shape (p, p)."""
+        """Return the inner products of the functions, shape (p, p)."""
         geometry = self._geometry
         columns = columns_at(self._profile, geometry, geometry.centers, self._selected)
         rows = columns.transpose(2, 1, 0).reshape(-1, self.size)
         return np.ascontiguousarray(rows if len(rows) == self.size else rows[self._selected])
 
     def sum_dirichlet(self, x, weights):
-        """By columns of B or by moments about the centers, whichever is cheaper."""
+        """Sum by columns of B or by moments about the centers, whichever is cheaper."""
         x = self._geometry.centered(x)
         sums = gradient_moments.sum_dirichlet if self._moments_are_cheaper() else sum_dirichlet_by_columns
         return sums(self._profile, self._geometry, self._selected, x, weights)
@@ -272,7 +272,7 @@ class RadialForms(GradientForms):
         return total if g is None else total - 2.0 * (q1.T @ (weights * g))
 
     def _moments_are_cheaper(self):
-        """By counts of multiplications for each sample; those in thin products cost more than in square ones."""
+        """Compare counts of multiplications for each sample; those in thin products cost more than in square ones."""
         m, d = self._geometry.centers.shape
         quadratics = 1 if self._geometry.isotropic else 3
         moments = m**2 * (quadratics * 0.7 * d**2 + 3.5 * d + 20.0)

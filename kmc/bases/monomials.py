@@ -94,7 +94,7 @@ class Monomials(Basis):
 
     @classmethod
     def about(cls, x: np.ndarray, degree: int) -> Self:
-        """Monomials centered and scaled by the mean and standard deviation of the rows of x (n, d).
+        """Return monomials centered and scaled by the mean and standard deviation of the rows of x (n, d).
 
         A constant column is not scaled.
         """
@@ -200,7 +200,7 @@ class Monomials(Basis):
 
 
 def _tables(degree, dim):
-    """Exponents with the constant first, and the indices of the lower monomials of each; 0 if there is none."""
+    """Return the exponents, the constant first, and the indices of the lower monomials of each; 0 if there is none."""
     rows = [()] + [c for k in range(1, degree + 1) for c in combinations_with_replacement(range(dim), k)]
     place = {row: a for a, row in enumerate(rows)}
     exponents = np.array([[row.count(i) for i in range(dim)] for row in rows])

@@ -82,7 +82,7 @@ class RadialForms:
         return self._kernel.profile(self._geometry.distances(self._geometry.centered(x)))
 
     def gradients(self, x):
-        """2 q' AᵀA (x - y)."""
+        """Return 2 q' AᵀA (x - y)."""
         x, _, (_, q1) = self._profiles(x, 1)
         return 2.0 * q1[:, :, None] * self._geometry.pull(x[:, None, :] - self._geometry.centers)
 
@@ -116,7 +116,7 @@ class RadialForms:
         return total
 
     def directional(self, x, vectors):
-        """2 q' <A(x - y), Av>."""
+        """Return 2 q' <A(x - y), Av>."""
         x, _, (_, q1) = self._profiles(x, 1)
         q1 *= self._geometry.inner(x, 2.0 * self._geometry.pull(vectors))
         return q1
@@ -143,7 +143,7 @@ class RadialForms:
         return self._geometry.pulled_distances(centers, self._geometry.distances(centers))
 
     def _profiles(self, x, order):
-        """Centered points, squared distances, and derivatives of q there."""
+        """Return centered points, squared distances, and derivatives of q there."""
         x = self._geometry.centered(x)
         s = self._geometry.distances(x)
         return x, s, self._kernel.derivatives(s, order)
@@ -163,7 +163,7 @@ class DotProductForms:
         return self._kernel.profile(x @ self._pulled.T)
 
     def gradients(self, x):
-        """Shape (n, m, d)."""
+        """Return the gradients, shape (n, m, d)."""
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         return q1[:, :, None] * self._pulled
 
@@ -210,11 +210,11 @@ class MixedForms:
         return kernel_derivative(self._kernel, "k", x, self._centers)
 
     def gradients(self, x):
-        """Shape (n, m, d)."""
+        """Return the gradients, shape (n, m, d)."""
         return kernel_derivative(self._kernel, "x", x, self._centers)
 
     def laplacians(self, x):
-        """Shape (n, m)."""
+        """Return the Laplacians, shape (n, m)."""
         return kernel_derivative(self._kernel, "xx", x, self._centers)
 
     def sum_dirichlet(self, x, weights):

@@ -283,7 +283,7 @@ def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | Non
         cost = f", {attrs['n_evaluations']:,} evaluations of the log-density, warm-up included"
     say(f"{sizes['chain']} chains of {sizes['draw']:,} draws{cost}")
     if "best" in attrs and sizes["draw"]:
-        from kmc.diagnostics.best import best
+        from kmc.diagnostics.summary import best
 
         say(f"highest log-density evaluated: {best(idata).evaluation}")
     for warning in sentences_of(attrs):

@@ -6,7 +6,7 @@ first temperature is reached by importance sampling from many draws of q, which 
 particles have the tails of q, which moves alone would miss. Temperatures are chosen on the way up, where weights are
 bounded as q has heavy tails, so that neighbors overlap. Each ratio of neighboring masses is estimated as by Bennett
 (1976, Journal of Computational Physics 22), from particles of both, with the controls of
-:mod:`kmc.control_variates.stein` for the gradient of π_b.
+:mod:`kmc.control_variates.chain_means` for the gradient of π_b.
 
 On the way down particles begin as draws from s, and on the way up as weighted draws from q. Moves are Hamiltonian
 trajectories, and on the way up jumps to weighted draws from q. Particles that go down know only the modes of s that
@@ -26,9 +26,8 @@ import numpy as np
 from scipy import linalg, optimize
 from scipy.special import expit, gammaln, logsumexp
 
-from kmc.control_variates.chain_means import ChainMeans, most_controls
+from kmc.control_variates.chain_means import ChainMeans, SteinControls, most_controls
 from kmc.control_variates.domain import EVERYWHERE, Region, holds
-from kmc.control_variates.stein import SteinControls
 from kmc.control_variates.transitions import bennett
 from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
@@ -75,7 +74,7 @@ class Base(NamedTuple):
         return cls(z.mean(axis=0), root, _DOF, constant, float(least))
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Draws (n, d)."""
+        """Return draws (n, d)."""
         normal = rng.standard_normal((n, len(self.mean))) / np.sqrt(rng.chisquare(self.dof, (n, 1)) / self.dof)
         return self.mean + linalg.solve_triangular(self.root, normal.T, lower=True).T
 
@@ -215,7 +214,7 @@ class _Path:
         return _Level(beta, particles, ratios)
 
     def first(self) -> tuple[_Level, np.ndarray]:
-        """Many particles at the first temperature, and log of the mass there relative to that of q, by each island."""
+        """Return many particles at the first temperature, and the log-mass there relative to q's, by each island."""
         n = min(_POOL, _MOST_NUMBERS // len(self._base.mean)) // ISLANDS * ISLANDS
         drawn = self.level(self._base.draws(self._rng, n), 0.0)
         beta = min(_next(drawn.log_ratios[drawn.log_ratios > _ZERO], 0.0, _FIRST_OVERLAP), _MOST_FIRST)
@@ -226,7 +225,7 @@ class _Path:
         return _Level(beta, np.ascontiguousarray(drawn.particles[kept]), drawn.log_ratios[kept]), log_mass
 
     def _pool_means(self, z: np.ndarray, weights: np.ndarray, beta: float, shift: float) -> np.ndarray:
-        """Means of weights (n,) at draws from q, by each island, less polynomials whose means under q are zero.
+        """Return means of weights (n,) at draws from q, by each island, less polynomials whose means under q are zero.
 
         Their coefficients are from further draws.
         """
@@ -278,7 +277,7 @@ class _Path:
         return found
 
     def _means(self, level: _Level, values: np.ndarray) -> np.ndarray:
-        """Means of positive values (n, k) at the particles of a level, by each island: (islands, k)."""
+        """Return means of positive values (n, k) at the particles of a level, by each island: (islands, k)."""
         z, by_island = level.particles, values.reshape(ISLANDS, -1, values.shape[1])
         most = most_controls(len(z))
         if self._others is None or terms_of(z.shape[1]) > most:
@@ -314,7 +313,7 @@ def _next(log_ratios: np.ndarray, beta: float, overlap: float) -> float:
 def resampled(
     particles: np.ndarray, log_weights: np.ndarray, rng: np.random.Generator, *, size: int | None = None
 ) -> np.ndarray:
-    """Systematic resampling (n, d) in the order of the particles, so that copies stay in the island of their original.
+    """Resample systematically (n, d), in the order of the particles: copies stay in the island of their original.
 
     By the weights of all particles: those of small islands, normalized there, lag behind the temperature.
     """

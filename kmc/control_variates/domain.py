@@ -40,7 +40,7 @@ EVERYWHERE = Region(np.zeros((0, 1)), np.zeros(0, bool), 0.0)
 
 @njit()
 def holds(region, z):
-    """Whether a region holds z (d,)."""
+    """Return whether a region holds z (d,)."""
     n, d = region.points.shape
     if n == 0:
         return True
@@ -86,7 +86,7 @@ class Nearby:
         self.region = Region(points, living, self.radius**2)
 
     def contains(self, z: np.ndarray) -> np.ndarray:
-        """Whether the rows of z (n, d), in the surrogate's coordinates, are inside: (n,)."""
+        """Return whether the rows of z (n, d), in the surrogate's coordinates, are inside: (n,)."""
         return self._alive[self._tree.query(z, distance_upper_bound=self.radius)[1]]
 
     def beside(self, x: np.ndarray) -> np.ndarray:
@@ -94,7 +94,7 @@ class Nearby:
         return self._living.query(self._component.coordinates(x))[0] <= self.radius
 
     def contains_points(self, x: np.ndarray, *, by_others: bool = False) -> np.ndarray:
-        """Whether points x (..., d) are inside: (...).
+        """Return whether points x (..., d) are inside: (...).
 
         By others: an evaluated point does not count for itself, as it must not choose the region that it is in.
         """
@@ -131,7 +131,7 @@ class Domain:
         ]
 
     def contains_points(self, x: np.ndarray, *, by_others: bool = False) -> np.ndarray:
-        """Whether points x (..., d) are inside the part of their mode: (...)."""
+        """Return whether points x (..., d) are inside the part of their mode: (...)."""
         rows = x.reshape(-1, x.shape[-1])
         home = self._home(rows)
         found = np.zeros(len(rows), bool)

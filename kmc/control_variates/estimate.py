@@ -3,7 +3,7 @@
 A surrogate may have mass where no draw is, a false mode far off or behind a constraint for example, and yet be precise
 near the draws. Then it is used in a region A near them alone (:mod:`kmc.control_variates.domain`). The identities hold
 for any function, so that g 1_A with g = f - E_s[f | A] is a control variate as f - E_s f is, and of the surrogate only
-draws from A are needed.
+draws from A are needed. The verdict about a surrogate is the same for expectations and evidence.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from kmc.control_variates.annealing import GAP, LEAST_GAP, Mass
 from kmc.control_variates.chain_means import without_variance
 from kmc.control_variates.correction import FEW, corrected, stated
 from kmc.control_variates.domain import Domain, UnknownMode
-from kmc.control_variates.means import CHAINS, Means, SurrogateMeans
+from kmc.control_variates.means import CHAINS, Means, SurrogateChains, SurrogateMeans, chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import Transitions
 from kmc.seeds import Stream, substream
@@ -41,6 +42,8 @@ MOST_AT_EDGE = 0.001  # share of the proposals where the surrogate has mass and 
 _GAP = 4.0  # standard errors, and
 _NO_VARIANCE, _NO_FOURTH_MOMENT = 2.0, 4.0  # largest degrees of freedom of a Student-t density that has none
 _LEAST_GAP = 0.02  # nats: larger differences between two estimates of the surrogate's mass are too large
+
+_CHECKED = 10_000  # draws from the surrogate that are compared with those of the target
 
 
 class Estimate(NamedTuple):
@@ -176,7 +179,7 @@ class ReplicateEstimate:
         return 0 if self._means is None else self._means.n_draws
 
     def moments(self) -> Estimate:
-        """Means of the k numbers, and of their squared differences from ``center``: (2 k,).
+        """Return means of the k numbers, and of their squared differences from ``center``: (2 k,).
 
         They are the plain ones where a corrected variance is not larger than its error: it may even be negative. Errors
         are NaN where all draws are equal, but not all proposals.
@@ -308,7 +311,7 @@ class ReplicateEstimate:
         return True
 
     def _disagreement(self, known, limit):
-        """Why the surrogate's own draws contradict the target's draws; empty if they do not."""
+        """Say why the surrogate's own draws contradict the target's draws; return "" if they do not."""
         k = self._all.shape[2]
         means = known.mean(self._powers)
         found = self._corrected(self._powers, self._powers, means, [[] for _ in range(2 * k)])
@@ -331,7 +334,7 @@ class ReplicateEstimate:
         return ""
 
     def _by_chance(self, known, means, error):
-        """How far the largest of 2 k means may be off by chance, in standard errors, where tails may be long."""
+        """Return how far the largest of 2 k means may be off by chance, in standard errors, where tails may be long."""
         effective = self._powers(self._x).var(axis=(0, 1)) / np.where(error > 0, error, np.inf) ** 2
         n = int(np.clip(np.median(effective), _FEWEST_DRAWS // 2, self.n_draws))
         rng = np.random.default_rng(substream(self._seed, Stream.BY_CHANCE))
@@ -383,7 +386,7 @@ def _of_heavy_tails(dof: float) -> str:
 
 
 def _affordable(means, deadline):
-    """Draws of each chain for which there is time."""
+    """Return how many draws of each chain there is time for."""
     return int(min(means.length * max(deadline - time.perf_counter(), 0.0) / max(means.seconds, 1e-9), 1e9))
 
 
@@ -404,3 +407,47 @@ def mass_gap(pairs: Transitions) -> tuple[float, float]:
     parts = np.array([gap(block) for block in blocks])
     error = float(np.sqrt((len(blocks) - 1) * parts.var()))
     return whole, np.inf if np.isnan(error) else error
+
+
+class Verdict(NamedTuple):
+    """Doubts about a surrogate, and what the verdict is based on."""
+
+    doubts: str  # sentences about "it", without the last period; empty if there are none
+    caution: str  # the same of mass where it is not used: far from all draws, or where the density is zero
+    domain: Domain | None
+    chains: list[SurrogateChains]  # of each mode
+    masses: list[Mass]  # of each mode
+
+
+def judge(replicate: Replicate, seed: np.random.SeedSequence) -> Verdict:
+    """Compare the surrogate's mass from both ends, its draws with those of the target, and its proposals with both.
+
+    Raises
+    ------
+    UnknownMode
+        A mode of the surrogate has too few draws.
+    """
+    check, anneal = seed.spawn(2)
+    rng = np.random.default_rng(anneal)
+    domain = replicate.domain()
+    chains = chains_of(replicate, rng, domain)
+    masses = [mass_by(own, rng) for own in chains]
+    doubts = [
+        f"annealed from draws it has a log-mass of {mass.down:.2f}, and from above one of {mass.up:.2f}: it has a mode "
+        "that the draws do not have, or none where they have one"
+        for mass in masses
+        if abs(mass.gap) > GAP and abs(mass.up - mass.down) > LEAST_GAP
+    ]
+
+    def quantities(points: np.ndarray) -> np.ndarray:
+        rows = points.reshape(-1, points.shape[-1])
+        found = np.column_stack([rows, replicate.density.log_density(rows)])
+        return found.reshape(*points.shape[:-1], found.shape[1])
+
+    estimate = ReplicateEstimate(replicate, quantities, check, _CHECKED, np.inf, nearby=True)
+    caution = "it has mass far from all draws" if estimate.restricted else ""
+    if estimate.doubts and replicate.at_edge() > MOST_AT_EDGE:
+        caution = estimate.doubts
+    elif estimate.doubts:
+        doubts.append(estimate.doubts)
+    return Verdict("; ".join(doubts), caution, domain, chains, masses)

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.control_variates.annealing import ISLANDS, Mass, mass_of
-from kmc.control_variates.chain_means import ChainMeans
+from kmc.control_variates.chain_means import ChainMeans, SteinControls
 from kmc.control_variates.domain import EVERYWHERE, Domain, Nearby, Region, check_modes
 from kmc.control_variates.replicate import Replicate
-from kmc.control_variates.stein import SteinControls
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chains
 from kmc.samplers.local_mixture import local_mixture
 from kmc.samplers.tuning import Trials, with_step_size
@@ -125,7 +124,7 @@ class SurrogateMeans:
         return 1.0 - float(domain.parts[0].contains(z.reshape(-1, z.shape[2])).mean())
 
     def mean(self, of: Callable[[np.ndarray], np.ndarray]) -> Means:
-        """Means of functions of the k numbers: ``of`` takes (..., k) and returns (..., m)."""
+        """Return means of functions of the k numbers: ``of`` takes (..., k) and returns (..., m)."""
         by_chain = [own.by_chain(of) for own in self._means]
         means = [own.mean(axis=0) for own in by_chain]
         covariances = [np.atleast_2d(np.cov(own.T)) / CHAINS for own in by_chain]
@@ -156,7 +155,7 @@ class SurrogateMeans:
 
 
 def chains_of(replicate: Replicate, rng: np.random.Generator, domain: Domain | None = None) -> list[SurrogateChains]:
-    """Chains on the surrogate of each mode, in a region.
+    """Return chains on the surrogate of each mode, in a region.
 
     Raises
     ------

@@ -54,7 +54,7 @@ class Replicate:
         return self.proposals[:, 1:]
 
     def transitions(self) -> Transitions:
-        """States and proposals, with p/s at both."""
+        """Return the states and proposals, with p/s at both."""
         values = self.log_density[:, :-1], self.proposal_log_density[:, 1:]
         start, end = (value - self._log_surrogate(x) for value, x in zip(values, (self.starts, self.ends), strict=True))
         return Transitions.of(start, end, self.move[:, 1:] == _RUN)

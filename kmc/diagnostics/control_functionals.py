@@ -64,7 +64,7 @@ def control_functional(
     var_names: Any = None,
     random_state: Seed = None,
 ) -> ControlFunctional:
-    r"""Variance-reduced expectation of a function under a density whose score is known, with its standard error.
+    r"""Estimate an expectation under a density whose score is known, with reduced variance, and its standard error.
 
     f is approximated by a constant and sections of a Stein kernel (:mod:`kmc.diagnostics.stein`), which have
     mean zero under the density, by ridge regression on ``n_basis`` sections: the constant estimates the expectation,
@@ -160,7 +160,7 @@ class _Fit(NamedTuple):
 
 
 def _fit(basis: SteinSections, blocks: list[Forms], bandwidth: float) -> _Fit:
-    """Ridge parameters by the variance that remains in held-out blocks, and the jackknife over the same fits."""
+    """Choose ridge parameters by the variance that remains in held-out blocks, and the jackknife over the same fits."""
     total = blocks[0]
     for block in blocks[1:]:
         total = total + block
@@ -188,7 +188,7 @@ def _fit(basis: SteinSections, blocks: list[Forms], bandwidth: float) -> _Fit:
 
 
 def _left(mass: np.ndarray, r: int, grid: np.ndarray) -> np.ndarray:
-    """Coefficients of f - Σ β φ in basis and functions for each ridge parameter and function, (g, k, r + k)."""
+    """Return coefficients of f - Σ β φ in basis and functions for each ridge parameter and function, (g, k, r + k)."""
     k = len(mass) - r
     out = np.tile(np.eye(k, r + k, r), (len(grid), 1, 1))
     path = ridge_path(mass[:r, :r], mass[:r, r])
@@ -210,7 +210,7 @@ def _bandwidths(kernel, bandwidth, points):
 
 
 def _centers(points, count, rng):
-    """Distinct points, chosen at random: draws of a Metropolis chain repeat."""
+    """Return distinct points, chosen at random: draws of a Metropolis chain repeat."""
     _, first = np.unique(points, axis=0, return_index=True)
     return np.sort(rng.permutation(np.sort(first))[:count])
 
@@ -229,7 +229,7 @@ def _values(f, points):
 
 
 def _whitened(points, scores):
-    """Points z with x = mean + B z, mean zero and covariance one, and the score Bᵀ s there."""
+    """Return points z with x = mean + B z, mean zero and covariance one, and the score Bᵀ s there."""
     deviation = points.std(axis=0)
     standard = (points - points.mean(axis=0)) / deviation
     variances, axes = linalg.eigh(standard.T @ standard / len(points))

@@ -19,7 +19,7 @@ class Draws(NamedTuple):
 
 
 def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
-    """Draws as an array.
+    """Return draws as an array.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
 
 
 def read_points(data: Any, var_names: Any = None) -> np.ndarray:
-    """Draws (chains, draws, d) from any input of :func:`kmc.diagnostics.draws.read_draws`, or from points (n, d).
+    """Return draws (chains, draws, d) from any input of :func:`read_draws`, or from points (n, d).
 
     An array with two dimensions, or such a list, holds the points of one chain.
     """
@@ -74,7 +74,7 @@ LEAST_BLOCKS = 8
 
 
 def blocks(values: np.ndarray) -> list[np.ndarray]:
-    """Chains (chains, draws, k) as blocks (n, k): each chain is one, or several parts of each if there are few."""
+    """Split chains (chains, draws, k) into blocks (n, k): each chain is one, or several if there are few."""
     parts = min(-(-LEAST_BLOCKS // len(values)), values.shape[1])
     return [part for chain in values for part in np.array_split(chain, parts)]
 

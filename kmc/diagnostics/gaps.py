@@ -86,7 +86,7 @@ def langevin_gap(
     n_basis: int = 200,
     random_state: Seed = 0,
 ) -> Gap:
-    r"""Smallest eigenvalue of the target's Langevin generator :math:`-\Delta - \langle \nabla\log p, \nabla\rangle`.
+    r"""Estimate the smallest eigenvalue of the generator :math:`-\Delta - \langle \nabla\log p, \nabla\rangle`.
 
     Its inverse is the target's Poincaré constant. It is a property of the target in its parametrization, not of the
     sampler: chains of any speed have the same one. (A random walk with a small step has the :func:`spectral_gap`

@@ -15,7 +15,7 @@ from kmc.checks import check_count
 from kmc.convergence import ess_and_rhat
 from kmc.diagnostics.draws import Draws, blocks, groups_of, read_draws
 from kmc.errors import KmcWarning
-from kmc.forms.lagged import Lagged, lagged_sums
+from kmc.forms.sums import Lagged, lagged_sums
 from kmc.seeds import Seed, as_generator
 from kmc.spectral.coarse import jackknife
 from kmc.spectral.transition import TransitionOperator
@@ -238,7 +238,7 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowMode]:
-    """Modes at one lagtime, or of pairs from anywhere in a chain, which are neighbors in draws of random order.
+    """Return modes at one lagtime, or of pairs from anywhere in a chain, which are neighbors in draws of random order.
 
     Pairs at a lagtime are a quarter of it apart, since nearer ones are redundant.
     """
@@ -268,7 +268,7 @@ def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowM
 
 
 def _autocorrelations(pairs: Lagged) -> np.ndarray:
-    """Autocorrelation of each function (k,) over these pairs of draws."""
+    """Return the autocorrelation of each function (k,) over these pairs of draws."""
     mass, lagged = map(np.diag, pairs.reversible())
     return np.divide(lagged, mass, out=np.full(len(mass), np.nan), where=mass > 0)
 
@@ -325,7 +325,7 @@ def _timescale(mode: SlowMode) -> float:
 
 
 def correlations(value: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Correlations (k, d) of functions (chains, draws, k) with normal scores of parameters (chains, draws, d)."""
+    """Correlate functions (chains, draws, k) with normal scores of parameters (chains, draws, d): (k, d)."""
     a, b = (part.reshape(-1, part.shape[2]) for part in (value, scores))
     a, b = ((part - part.mean(axis=0)) / part.std(axis=0) for part in (a, b))
     return a.T @ b / len(a)
@@ -386,7 +386,7 @@ class Coordinates(NamedTuple):
 
 
 def coordinates(values: np.ndarray) -> Coordinates:
-    """Draws (chains, draws, d), rank-normalized as for R-hat, and then whitened.
+    """Return draws (chains, draws, d), rank-normalized as for R-hat, and then whitened.
 
     A mode is slow in every parametrization, so the choice of one should not hide it.
 

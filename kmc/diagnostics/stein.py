@@ -67,7 +67,7 @@ def kernel_stein_discrepancy(
     var_names: Any = None,
     random_state: Seed = None,
 ) -> SteinDiscrepancy:
-    r"""Kernel Stein discrepancy between draws and a density, and a test that accounts for autocorrelation.
+    r"""Compute the kernel Stein discrepancy of draws and a density, and a test that accounts for autocorrelation.
 
     Its square is the mean of the Stein kernel :math:`k_p` (:mod:`kmc.diagnostics.stein`) over pairs of draws,
     zero if and only if they have the density p. The test is the wild bootstrap of Chwialkowski, Strathmann and Gretton
@@ -153,7 +153,7 @@ def kernel_stein_discrepancy(
 
 
 def wild_signs(shape: tuple[int, int], count: int, time: float, rng: np.random.Generator) -> np.ndarray:
-    """Signs (chains * draws, count): in each chain and column a Markov chain on {-1, 1}.
+    """Return signs (chains * draws, count): in each chain and column a Markov chain on {-1, 1}.
 
     Their lag-one correlation is 1 - 2a for a flip probability a; with a = 1/(2 + 20(τ - 1)) they decay ten times as
     slowly as the values that they multiply, so the bootstrap has their variance to about a twentieth.
@@ -268,7 +268,7 @@ class SteinSections(Basis):
         return np.concatenate([sections @ self.matrix, x[:, 2 * d :]], axis=1)
 
     def gradients(self, x: np.ndarray) -> Any:
-        """Not available: they would need derivatives of the score."""
+        """Raise a TypeError: gradients would need derivatives of the score."""
         raise TypeError("sections of a Stein kernel give values only")
 
     laplacians = gradients

@@ -1,7 +1,11 @@
-"""``kmc.summary``: ArviZ's table, with circular statistics for angles, and how it is printed in a terminal."""
+"""A result in numbers: the table of its parameters, its highest points, and nested R-hat.
+
+The table is ArviZ's, with circular statistics for angles.
+"""
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
@@ -10,13 +14,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from kmc.diagnostics.draws import columns, labeled_posterior, posterior_of
+from kmc import convergence
+from kmc.diagnostics.draws import columns, labeled_posterior, posterior_of, read_draws
 from kmc.run.problems import sentences_of
 from kmc.unwritable import import_arviz
 
 WIDTH = 80
 _LEAST = ("mcse_sd", "mcse_mean")
 """Columns that are left out first."""
+
+_SHOWN = 10  # numbers in a line
+_PARTS = ("total_log_likelihood", "log_prior")
 
 
 def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
@@ -114,12 +122,12 @@ class Circle(NamedTuple):
             return float(np.sqrt(-2.0 * np.log(length))) * self.period / (2.0 * np.pi)
 
     def wrapped(self, values: Any) -> np.ndarray:
-        """Values in [low, low + period)."""
+        """Return the values in [low, low + period)."""
         wrapped = self.low + np.mod(np.asarray(values) - self.low, self.period)
         return np.where(wrapped < self.low + self.period, wrapped, self.low)
 
     def around(self, values: np.ndarray, center: float) -> np.ndarray:
-        """Values within half a period of a center; some may be outside [low, low + period)."""
+        """Return the values within half a period of a center; some may be outside [low, low + period)."""
         return center + np.mod(values - center + 0.5 * self.period, self.period) - 0.5 * self.period
 
     def _resultant(self, values):
@@ -173,3 +181,182 @@ def _style() -> dict[str, Any]:
 
 def _wrapped(sentences: Any) -> list[str]:
     return [line for each in sentences for line in textwrap.wrap(f"Warning: {each}", WIDTH, subsequent_indent="  ")]
+
+
+class Point(NamedTuple):
+    """Parameters, and the log-density there; ``str`` gives them in one line.
+
+    Attributes
+    ----------
+    parameters : dict of str to float or ndarray
+    log_density : float
+        With respect to these parameters, without log-Jacobians of kmc's transformations.
+    total_log_likelihood, log_prior : float or None
+        Its parts, if the model has its prior apart: ``kmc.Model(log_likelihood=..., log_prior=...)``, or parameters
+        that are declared with priors.
+    """
+
+    parameters: dict[str, Any]
+    log_density: float
+    total_log_likelihood: float | None = None
+    log_prior: float | None = None
+
+    def __str__(self) -> str:
+        parts = {"log-likelihood": self.total_log_likelihood, "log-prior": self.log_prior}
+        known = ", ".join(f"{name} {value:.6g}" for name, value in parts.items() if value is not None)
+        numbers = [
+            f"{name}{list(index) if index else ''} = {np.asarray(value)[index]:.4g}"
+            for name, value in self.parameters.items()
+            for index in np.ndindex(np.shape(value))
+        ]
+        more = ", ..." if len(numbers) > _SHOWN else ""
+        return f"{self.log_density:.6g}{f' ({known})' if known else ''} at {', '.join(numbers[:_SHOWN])}{more}"
+
+
+class Best(NamedTuple):
+    """Result of :func:`best`.
+
+    Attributes
+    ----------
+    draw : Point
+        The best of the draws.
+    evaluation : Point
+        The best of all points that the run evaluated, warm-up and rejected proposals included.
+    """
+
+    draw: Point
+    evaluation: Point
+
+
+def best(idata: Any) -> Best:
+    """Return the points of the highest log-density: among the draws, and among all evaluations of the run.
+
+    Neither is the mode itself: an optimizer that starts there comes closer. In many dimensions all draws are far below
+    the mode, as there is little volume near it.
+
+    Parameters
+    ----------
+    idata : InferenceData or DataTree
+        A result of :func:`kmc.sample` or :func:`kmc.load`.
+
+    Returns
+    -------
+    Best
+        With ``draw`` and ``evaluation``, each with ``parameters`` by name (``"x"`` if they have no names),
+        ``log_density``, ``total_log_likelihood`` and ``log_prior``. The log-density is with respect to these
+        parameters: the variable "constrained_lp" of the group ``sample_stats``. For PyMC and Stan models it is with
+        respect to the unconstrained ones, as for their own samplers. For a result that kmc did not make, and for
+        results of several runs that were joined, ``evaluation`` may be the best draw.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `idata` has no draws, or no log-density of them.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> model = kmc.Model(lambda p: -3.0 * p["rate"], parameters={"rate": kmc.Gamma(3, 1)})  # mode: 0.5
+    >>> idata = kmc.sample(model, draws=None, max_evaluations=400, seed=1, progress=False)
+    >>> found = kmc.best(idata)
+    >>> abs(found.draw.parameters["rate"] - 0.5) < 0.05
+    True
+    >>> found.evaluation.log_density >= found.draw.log_density
+    True
+    """
+    posterior, stats, blobs = posterior_of(idata), _variables(idata, "sample_stats"), _variables(idata, "blobs")
+    if "lp" not in stats or not np.any(np.isfinite(stats["lp"].values)):
+        raise ValueError("idata has no draws with a log-density, the variable 'lp' of the group 'sample_stats'")
+    log_density = stats["constrained_lp" if "constrained_lp" in stats else "lp"].transpose("chain", "draw").values
+    place = np.unravel_index(np.argmax(np.where(np.isnan(log_density), -np.inf, log_density)), log_density.shape)
+
+    def at(variable: Any) -> Any:
+        return _plain(variable.transpose("chain", "draw", ...).values[place])
+
+    parameters = {str(name): at(variable) for name, variable in posterior.data_vars.items()}
+    parts = [at(blobs[name]) if name in blobs and blobs[name].ndim == 2 else None for name in _PARTS]
+    draw = Point(parameters, float(log_density[place]), *parts)
+    try:
+        recorded = json.loads(idata.attrs.get("best", "null"))
+        if recorded is None or recorded["log_density"] < draw.log_density:
+            return Best(draw, draw)
+        parameters = {name: _plain(value) for name, value in recorded["parameters"].items()}
+        return Best(draw, Point(parameters, float(recorded["log_density"]), *map(recorded.get, _PARTS)))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError("the attribute 'best' of idata is not what a run of kmc records") from error
+
+
+def _variables(idata: Any, group: str) -> Mapping[Any, Any]:
+    try:
+        return idata[group].data_vars
+    except (KeyError, AttributeError):
+        return {}
+
+
+def _plain(value: Any) -> Any:
+    """Return a scalar as a Python number, anything else as an array."""
+    array = np.array(value)
+    return array if array.ndim else array.item()
+
+
+def nested_rhat(data: Any, superchains: Any, var_names: Sequence[str] | None = None) -> dict[str, float]:
+    """Compute nested R-hat: near 1 if many chains, each too short to tell alone, have forgotten their starts.
+
+    R-hat compares the means of chains, which differ by chance if chains are short, however many there are. Nested R-hat
+    compares the means of groups of chains, each started at one point or near it ("superchains").
+
+    Parameters
+    ----------
+    data : InferenceData, DataTree, xarray.Dataset, mapping of str to array_like, or array_like
+        Draws, as in :func:`kmc.diagnostics.slow_modes`: at least four of each chain.
+    superchains : int or array_like of shape (chains,)
+        The group of each chain, or a number of groups of adjacent chains, all of the same size.
+    var_names : sequence of str, optional
+        Variables to take; all by default.
+
+    Returns
+    -------
+    dict of str to float
+        For each scalar parameter sqrt(1 + B / W), where B is the variance of the groups' means and W the mean variance
+        within them. Independent draws give about sqrt(1 + 1 / (chains per group times draws)).
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two groups, or groups of different sizes.
+
+    Notes
+    -----
+    With 64 or more chains of fewer than 100 draws, :func:`kmc.sample` itself groups chains by their first draw, and
+    warns of "chains-disagree" by this measure.
+
+    References
+    ----------
+    .. [1] Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari and Gelman (2024), "Nested R-hat: assessing the
+       convergence of Markov chain Monte Carlo when running many short chains", Bayesian Analysis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> draws = np.random.default_rng(0).standard_normal((256, 5))
+    >>> round(kmc.diagnostics.nested_rhat({"x": draws}, superchains=16)["x"], 3)
+    1.004
+    """
+    draws = read_draws(data, var_names)
+    chains = len(draws.values)
+    if np.ndim(superchains) == 0:
+        count = int(superchains)
+        if count < 2 or chains % count:
+            raise ValueError(f"superchains={superchains!r}: expected a divisor of the {chains} chains, at least 2")
+        labels = np.repeat(np.arange(count), chains // count)
+    else:
+        labels = np.asarray(superchains)
+        sizes = np.unique(labels, return_counts=True)[1]
+        if labels.shape != (chains,) or len(sizes) < 2 or np.ptp(sizes):
+            raise ValueError(
+                f"superchains has the shape {labels.shape} and groups of {sizes.tolist()} chains: expected a label for "
+                f"each of the {chains} chains, and two or more groups of the same size"
+            )
+    found = convergence.nested_rhat(draws.values, labels)
+    return dict(zip(draws.names, found.tolist(), strict=True))

@@ -5,7 +5,6 @@ and add them, or subtract a fold from the whole.
 """
 
 from kmc.forms.accumulate import accumulate, accumulate_folds, accumulate_folds_each
-from kmc.forms.lagged import Lagged
-from kmc.forms.sums import FORMS, Forms
+from kmc.forms.sums import FORMS, Forms, Lagged
 
 __all__ = ["FORMS", "Forms", "Lagged", "accumulate", "accumulate_folds", "accumulate_folds_each"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +12,14 @@ import numpy as np
 from kmc.bases import Basis
 from kmc.bases.base import as_basis
 from kmc.checks import is_whole
-from kmc.forms.lagged import Lagged, Pairs, consecutive_sums, lagged_sums
-from kmc.forms.progress import shown
-from kmc.forms.scatter import centered
 from kmc.forms.stream import Block, blocks, length
-from kmc.forms.sums import FORMS, Forms
+from kmc.forms.sums import FORMS, Forms, Lagged, Pairs, centered, consecutive_sums, lagged_sums
 
 SLICE = 256
 """Samples at which a basis is evaluated at once: its arrays stay in the processor's cache."""
+
+PATIENCE = 5.0
+"""Seconds before a bar is shown."""
 
 
 def accumulate(
@@ -246,7 +247,7 @@ class _Accumulator:
 
 
 def _sums(basis: Basis, forms: Sequence[str], part: Block, phi: np.ndarray) -> Forms:
-    """All forms over a block except the lagged one; ``phi`` are the basis's values if they are needed."""
+    """Sum all forms over a block except the lagged one; ``phi`` are the basis's values if they are needed."""
     x, w = part.x, part.weights
     out: dict[str, Any] = {"weight": float(len(x) if w is None else w.sum())}
     together = _together(basis, forms)
@@ -287,7 +288,7 @@ def _add(sums, label, part):
 
 
 def _groups(labels):
-    """Each label of a block, and its rows: a slice if they are the whole block, otherwise an index array."""
+    """List each label of a block, and its rows: a slice if they are the whole block, otherwise an index array."""
     if labels is None:
         return [(0, slice(None))]
     if np.all(labels == labels[0]):
@@ -322,3 +323,41 @@ def _check_forms(forms, values, gradients, lagtime, block):
         raise ValueError(f"lagtime={lagtime!r}: expected a whole number of samples, at least 1")
     if not (is_whole(block) and block >= 1):
         raise ValueError(f"block={block!r}: expected a whole number of at least 1")
+
+
+def shown(parts: Iterator[Block], rows: int | None) -> Iterator[Block]:
+    """Yield the blocks, and after five seconds show in a terminal or a notebook how many of the rows were read.
+
+    ``rows`` is None if their number is not known. The bar goes at the end.
+    """
+    due, read, bar = time.monotonic() + PATIENCE, 0, None
+    try:
+        for part in parts:
+            yield part
+            read += len(part.x)
+            if bar is None and time.monotonic() > due:
+                due, bar = float("inf"), _bar(rows)
+            if bar is not None:
+                bar.update(0, completed=read)
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _bar(rows: int | None) -> Any:
+    """Return a bar on standard error; None if it would not be seen, or if another one is there."""
+    from rich.console import Console
+    from rich.errors import LiveError
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        return None
+    text = "{task.completed:,.0f} samples" if rows is None else "{task.completed:,.0f} of {task.total:,.0f} samples"
+    bar = Progress(TextColumn(text), BarColumn(), TimeRemainingColumn(), console=console, transient=True)
+    bar.add_task("", total=rows)
+    try:
+        bar.start()
+    except LiveError:
+        return None
+    return bar

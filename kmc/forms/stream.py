@@ -35,7 +35,7 @@ def blocks(
     base_gradient: Any = None,
     labels: Any = None,
 ) -> Iterator[Block]:
-    """Blocks of ``size`` samples; the last may be smaller.
+    """Return blocks of ``size`` samples; the last may be smaller.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class _Rows:
         self._chunk: Any = None
 
     def take(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """At most ``count`` next rows, and the number of each one's trajectory."""
+        """Return at most ``count`` next rows, and the number of each one's trajectory."""
         pieces: list[np.ndarray] = []
         numbers: list[np.ndarray] = []
         while count > 0 and self._more():
@@ -116,7 +116,7 @@ class _Rows:
         return np.concatenate(pieces), np.concatenate(numbers)
 
     def take_for(self, count: int) -> np.ndarray:
-        """Exactly ``count`` next rows."""
+        """Return exactly ``count`` next rows."""
         rows, _ = self.take(count)
         if len(rows) != count:
             raise ValueError(f"{self._name} has fewer rows than x: expected one for each sample")
@@ -127,7 +127,7 @@ class _Rows:
             raise ValueError(f"{self._name} has more rows than x: expected one for each sample")
 
     def _more(self):
-        """Whether there is another row; moves on to the next chunk that has one."""
+        """Tell whether there is another row; move on to the next chunk that has one."""
         while self._chunk is None or self._at >= self._chunk.shape[0]:
             self._chunk = None  # so that it is freed before the next one comes
             following = next(self._chunks, None)
@@ -141,7 +141,7 @@ class _Rows:
 
 
 def checked(rows: Any, name: str, ndim: int = 2, kind: type = float) -> np.ndarray:
-    """Rows as an array of finite numbers, or an error that says what is wrong."""
+    """Return rows as an array of finite numbers, or raise an error that says what is wrong."""
     out = to_numpy(rows)
     if out.ndim != ndim:
         expected = "(n, d), one row for each sample" if ndim == 2 else "(n,), one number for each sample"
@@ -209,12 +209,12 @@ def _length(part):
 
 
 def is_iterator(part: Any) -> bool:
-    """Whether it yields blocks, and has no length."""
+    """Return whether it yields blocks, and has no length."""
     if hasattr(part, "__next__"):
         return True
     return hasattr(part, "__iter__") and not hasattr(part, "__len__") and not hasattr(part, "shape")
 
 
 def is_dask(part: Any) -> bool:
-    """Whether it is a dask array."""
+    """Return whether it is a dask array."""
     return hasattr(part, "to_delayed") and hasattr(part, "blocks")

@@ -12,11 +12,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from kmc.kernel_hmc.modes import Modes
-from kmc.samplers.archive_moves import archive_move
 from kmc.samplers.base import MOVES
 from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chains
 from kmc.samplers.local_mixture import LocalMixture
-from kmc.samplers.moves import Move, propose_one_of
+from kmc.samplers.moves import Move, archive_move, propose_one_of
 from kmc.samplers.walkers import Proposal
 from kmc.surrogate.density import Component
 

@@ -12,23 +12,25 @@ available in jitted loops; ``frequencies`` draws their Fourier features.
 ``RadialFunction`` and ``DotProductFunction`` make a kernel from a user's profile functions.
 """
 
-from kmc.kernels.algebra import Kernel, Product, Scale, Sum
-from kmc.kernels.derivatives import axes_of, derivative, kernel_derivative
-from kmc.kernels.dot_product import ExponentialDotProduct, Polynomial
-from kmc.kernels.exponentials import exponential, exponentials
-from kmc.kernels.frequencies import frequencies
-from kmc.kernels.functions import DotProductFunction, RadialFunction
-from kmc.kernels.metric import Metric, median_distance, squared_distances
-from kmc.kernels.names import candidate_bandwidths, kernel_of, register_kernel
-from kmc.kernels.program import Program, program, run_program, stack_for
-from kmc.kernels.radial import (
+from kmc.kernels.algebra import DotProductFunction, Kernel, Product, RadialFunction, Scale, Sum
+from kmc.kernels.built_in import (
     Exponential,
+    ExponentialDotProduct,
     Gaussian,
     InverseMultiquadric,
     Matern52,
     Matern72,
+    Polynomial,
     RadialKernel,
+    candidate_bandwidths,
+    kernel_of,
+    register_kernel,
 )
+from kmc.kernels.derivatives import axes_of, derivative, kernel_derivative
+from kmc.kernels.exponentials import exponential, exponentials
+from kmc.kernels.frequencies import frequencies
+from kmc.kernels.metric import Metric, median_distance, squared_distances
+from kmc.kernels.program import Program, program, run_program, stack_for
 
 __all__ = [
     "DotProductFunction",

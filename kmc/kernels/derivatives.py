@@ -86,7 +86,7 @@ def kernel_derivative(kernel: Kernel, name: str, x: np.ndarray, y: np.ndarray) -
 
 
 def _partials(kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric: np.ndarray | None) -> Partials:
-    """All the named partials of k(Ax, Ay) at once, so that no part of a composite is evaluated twice."""
+    """Compute all the named partials of k(Ax, Ay) at once, so that no part of a composite is evaluated twice."""
     if isinstance(kernel, Metric):
         return _partials(kernel.kernel, names, x, y, composed(kernel.matrix, metric))
     if kernel.kind == "distance":
@@ -107,7 +107,7 @@ def _partials(kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric
 
 
 def _radial(kernel, names, x, y, metric):
-    """Differences are computed after centering, before the metric: an offset costs no digits, coincidence is exact."""
+    """Compute differences after centering, before the metric: an offset costs no digits, coincidence is exact."""
     d = x.shape[1]
     center = y.mean(axis=0) if len(y) else np.zeros(d)
     x, y = x - center, y - center
@@ -198,7 +198,7 @@ def _third(f, g, twice, once):
 
 
 def _fourth(f, g):
-    """Half of the terms of Δ_x Δ_y (fg); the other half has f and g exchanged."""
+    """Return half of the terms of Δ_x Δ_y (fg); the other half has f and g exchanged."""
     return f["xxyy"] * g["k"] + f["xx"] * g["yy"] + 2.0 * (_dot(f["xxy"], g["y"]) + _dot(f["xyy"], g["x"]))
 
 
@@ -284,7 +284,7 @@ def _derivative(kernel: Any, axes: Axes, x: np.ndarray, y: np.ndarray, metric: n
 
 
 def _radial_derivative(kernel, axes, x, y, metric):
-    """Differences are computed after centering: an offset costs no digits."""
+    """Compute differences after centering: an offset costs no digits."""
     center = y.mean(axis=0) if len(y) else np.zeros(y.shape[1])
     x, y = x - center, y - center
     matrix = np.eye(x.shape[1]) if metric is None else metric.T @ metric
@@ -309,7 +309,7 @@ def _dot_product_derivative(kernel, axes, x, y, metric):
 
 
 def _matchings(axes: Axes) -> Iterator[tuple[Axes, tuple[tuple[int, int], ...]]]:
-    """All ways to leave some axes single and pair the others."""
+    """Yield all ways to leave some axes single and pair the others."""
     if not axes:
         yield (), ()
         return
@@ -322,7 +322,7 @@ def _matchings(axes: Axes) -> Iterator[tuple[Axes, tuple[tuple[int, int], ...]]]
 
 
 def _splits(axes: Axes) -> Iterator[tuple[Axes, Axes]]:
-    """All ways to distribute the axes over two factors (Leibniz's rule)."""
+    """Yield all ways to distribute the axes over two factors (Leibniz's rule)."""
     places = range(len(axes))
     for count in range(len(axes) + 1):
         for chosen in combinations(places, count):

@@ -19,8 +19,8 @@ import numpy as np
 
 from kmc.checks import is_whole
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
+from kmc.kernels.built_in import Exponential, Gaussian, InverseMultiquadric, Matern52, Matern72
 from kmc.kernels.metric import Metric, mapped
-from kmc.kernels.radial import Exponential, Gaussian, InverseMultiquadric, Matern52, Matern72
 
 
 def frequencies(
@@ -65,7 +65,7 @@ def frequencies(
 
 
 def _draw(kernel: Kernel, count: int, dim: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Frequencies (count, dim), and k(0)."""
+    """Return frequencies (count, dim), and k(0)."""
     if isinstance(kernel, Scale):
         omega, weight = _draw(kernel.kernel, count, dim, rng)
         return omega, kernel.factor * weight

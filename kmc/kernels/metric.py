@@ -67,7 +67,7 @@ class Metric(Kernel):
 
 
 def mapped(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Rows of x (n, d) times a matrix (k, d) or a diagonal (d,), each row computed in the same way.
+    """Multiply the rows of x (n, d) by a matrix (k, d) or a diagonal (d,), each row in the same way.
 
     This does not use BLAS, which sums rows at the edges of blocks in a different order: two equal points would then
     differ by rounding, which matters for a kernel with a kink.

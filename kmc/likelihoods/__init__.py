@@ -1,10 +1,9 @@
 """Likelihoods of data, given the outputs of a simulator: ``kmc.Model(simulator=..., likelihood=...)``."""
 
 from kmc.likelihoods.base import Likelihood
-from kmc.likelihoods.continuous import LogNormal, Normal, StudentT
+from kmc.likelihoods.continuous import LogNormal, MultivariateNormal, Normal, StudentT
 from kmc.likelihoods.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from kmc.likelihoods.custom import Custom
-from kmc.likelihoods.multivariate import MultivariateNormal
 
 __all__ = [
     "Bernoulli",

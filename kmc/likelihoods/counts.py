@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, xlog1py, xlogy
 
 from kmc.checks import as_array
-from kmc.likelihoods.arguments import as_term, check_data, fitting
-from kmc.likelihoods.base import OfData, Values
+from kmc.likelihoods.base import OfData, Values, as_term, check_data, fitting
 
 _MOST = 2.0**62  # the largest mean that NumPy draws counts of
 

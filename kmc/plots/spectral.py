@@ -173,7 +173,7 @@ def plot_coarse_model(
 
 
 def _points(ax: Any, labels: list[str], values: np.ndarray, errors: np.ndarray, name: str) -> None:
-    """Estimates in rows, the first on top."""
+    """Plot estimates in rows, the first on top."""
     rows = np.arange(len(labels))
     ax.errorbar(values, rows, xerr=2.0 * errors, fmt="o", color=ACCENT, ecolor=INK, markersize=4, capsize=2)
     ax.set_yticks(rows, labels, fontsize=8)
@@ -240,7 +240,7 @@ def _is_result(data):
 
 
 def _trace(ax, mode):
-    """Every chain, with its running mean."""
+    """Plot every chain, with its running mean."""
     value = mode["value"].transpose("chain", "draw").values
     stride = max(value.shape[1] // MOST_DRAWS, 1)
     draws = mode["draw"].values[::stride]

@@ -1,4 +1,4 @@
-"""Plot the frozen surrogate against true values of the log-density."""
+"""Plot the frozen surrogate against true values of the log-density, and the evidence found with it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import numpy as np
 
 from kmc.checks import as_number
 from kmc.model.evaluate import Evaluator
-from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
+from kmc.plots.style import ACCENT, INK, LINES, SHADES, axes_or_new, require_matplotlib
 from kmc.posterior.results import read
 from kmc.run.arguments import as_model
 
 _POINTS = 2000  # of a cloud
 _GRID = 121
+_CURVE_POINTS = 3000
+_NEEDED = {"log_evidence", "path_inverse_temperature", "path_down", "path_up"}
 
 
 def plot_surrogate(idata: Any, model: Any = None, *, n_true: int = 9, max_columns: int = 6, figure: Any = None) -> Any:
@@ -83,21 +85,19 @@ def plot_surrogate(idata: Any, model: Any = None, *, n_true: int = 9, max_column
 
 
 def _shift(run):
-    """Median of surrogate less truth at the draws."""
+    """Return the median of surrogate less truth at the draws."""
     x = run.draws.reshape(-1, run.draws.shape[2])
     return float(np.median(run.density.log_density(x) - run.log_density.ravel()))
 
 
 def _line(best, spread, i, n):
-    """Points (n, d) within three standard deviations of the best draw along a parameter."""
+    """Return points (n, d) within three standard deviations of the best draw along a parameter."""
     line = np.tile(best, (n, 1))
     line[:, i] += spread[i] * np.linspace(-3.0, 3.0, n)
     return line
 
 
 # Plot the coordinates in which a funnel is straight, or heavy tails are light.
-
-_CURVE_POINTS = 3000
 
 
 def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.ndarray:
@@ -154,3 +154,45 @@ def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.n
     kind = "heavy tails" if driver is None else f"a funnel: x[{driver}] sets the scale"
     axes[0, 1].set_title(kind, fontsize=9, color=INK, loc="left")
     return axes
+
+
+def plot_evidence(found: Any, *, ax: Any = None) -> Any:
+    """Plot the mass along the path from a Student-t density to the surrogate, in both directions, and the evidence.
+
+    The two directions should agree: a gap means a mode that one of them does not know. The mark on the right is the
+    log-evidence, with two standard errors: the mass of the surrogate after the bridge to the posterior.
+
+    Parameters
+    ----------
+    found : xarray.Dataset
+        From :func:`kmc.evidence`.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+        For each run two lines, down and up, and a mark.
+
+    Raises
+    ------
+    ImportError
+        Matplotlib is not installed (``pip install "kernelmc[plots]"``).
+    TypeError
+        `found` is not from kmc.evidence.
+    """
+    if not hasattr(found, "data_vars") or not set(found.data_vars) >= _NEEDED:
+        raise TypeError(f"found={type(found).__name__}: expected what kmc.evidence returned")
+    ax = axes_or_new(ax)
+    for i, name in enumerate(found["run"].values):
+        one, color = found.isel(run=i), LINES[i % len(LINES)]
+        beta = one["path_inverse_temperature"].values
+        known = np.isfinite(beta)
+        ax.plot(beta[known], one["path_up"].values[known], color=color, linewidth=1.2, label=f"{name}, up")
+        ax.plot(beta[known], one["path_down"].values[known], "--", color=color, linewidth=1.2, label=f"{name}, down")
+        value, error = float(one["log_evidence"]), 2.0 * float(one["se"])
+        ax.errorbar(1.05, value, error, fmt="o", color=color, markersize=4, capsize=3)
+    ax.axvline(1.0, color=ACCENT, linewidth=0.6)
+    ax.set_xlabel("inverse temperature: 0 Student-t, 1 surrogate; right of it: log-evidence", fontsize=9, color=INK)
+    ax.set_ylabel("log-mass (nats)", fontsize=9, color=INK)
+    ax.legend(frameon=False, fontsize=8)
+    return ax

@@ -16,9 +16,9 @@ from kmc.checks import as_flag, as_number
 from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
+from kmc.control_variates.estimate import judge
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import bennett
-from kmc.control_variates.verdict import judge
 from kmc.convergence import ENOUGH_DRAWS, squared_error, worst_rhat
 from kmc.errors import KmcWarning
 from kmc.model.evaluate import Evaluator
@@ -187,7 +187,7 @@ def evidence(
 
 
 def _unknown(idata: Any, parts: list[Part], prior_normalized: bool) -> str:
-    """Why the evidence of the runs together is not known; empty if it is."""
+    """Say why the evidence of the runs together is not known; return "" if it is."""
     if (names := sentences_of(idata.attrs, "without_prior")) and prior_normalized:
         return (
             f"The evidence is not known, as the density has no prior of {', '.join(names)}: declare one, such as "
@@ -348,7 +348,7 @@ def _sum(logs, errors):
 
 
 def _together(parts: list[Part]) -> Part:
-    """Independent estimates, each weighted by its precision."""
+    """Combine independent estimates, each weighted by its precision."""
     if len(parts) == 1:
         return parts[0]
     precision = np.array([part.se for part in parts]) ** -2.0

@@ -13,9 +13,8 @@ import numpy as np
 from kmc.checks import as_amount, as_flag, as_number, is_number
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
-from kmc.control_variates.estimate import Estimate, ReplicateEstimate
+from kmc.control_variates.estimate import Estimate, ReplicateEstimate, judge
 from kmc.control_variates.replicate import Replicate
-from kmc.control_variates.verdict import judge
 from kmc.convergence import ENOUGH_DRAWS
 from kmc.errors import KmcWarning
 from kmc.posterior.learned import LEARNED, Learned, Table
@@ -103,7 +102,7 @@ def expectations(
     Notes
     -----
     The means under the surrogate s are known, as draws from it cost nothing, and its gradient gives control variates
-    for them (:mod:`kmc.control_variates.stein`). Each state x of a chain has a proposal y,
+    for them (:mod:`kmc.control_variates.chain_means`). Each state x of a chain has a proposal y,
     whose true value is known as well, accepted or not. From s and p at both, weights are computed by which averages
     over the pairs have exactly the expectations under p and under s (:mod:`kmc.control_variates.transitions`): averages
     of states and proposals by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. The differences
@@ -271,7 +270,7 @@ def _laid_out(labels, levels, means, sds, quantiles, plain, attrs, variance=None
 
 
 def _mean_and_variance(parts):
-    """Means and variances of the k numbers, and the standard errors of both."""
+    """Return means and variances of the k numbers, and the standard errors of both."""
     k = len(parts[0].center)
     center = parts[0].center
     estimates = []
@@ -315,7 +314,7 @@ def _quantiles(parts, levels, k):
 
 
 def _inverted(parts: list[ReplicateEstimate], level: np.ndarray, i: np.ndarray) -> np.ndarray:
-    """Quantiles (3, m) of quantities i (m,), their errors, and those of the distribution functions there.
+    """Return the quantiles (3, m) of quantities i (m,), their errors, and those of the distribution functions there.
 
     The probability under the surrogate is bracketed by 0 and 1, and the bracket is narrowed by regula falsi ([1]_,
     "Illinois"), which survives that noise may make the function decrease. NaN where it has no such quantile.
@@ -378,7 +377,7 @@ def _plain_quantiles(parts, level, i):
 
 
 def together(estimates: list[Estimate]) -> Estimate:
-    """Independent estimates, each weighted by its precision."""
+    """Combine independent estimates, each weighted by its precision."""
     if len(estimates) == 1:
         return estimates[0]
     squared = np.array([estimate.squared_error for estimate in estimates])

@@ -39,7 +39,7 @@ class LadderEstimate(NamedTuple):
 
 
 def is_tempered(idata: Any) -> bool:
-    """Whether a result is one of parallel tempering."""
+    """Return whether a result is one of parallel tempering."""
     return idata.attrs.get("sampler") == "tempered"
 
 

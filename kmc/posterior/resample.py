@@ -142,7 +142,7 @@ def _attrs(distance: float, bound: float, said: list[str], description: str) -> 
 
 
 def _of_replicate(replicate: Replicate, count: int, seed: np.random.SeedSequence):
-    """Points (count, d), the distance and the bound on it, and doubts."""
+    """Return points (count, d), the distance and the bound on it, and doubts."""
     sampling, checking = seed.spawn(2)
     rng = np.random.default_rng(sampling)
     estimate = ReplicateEstimate(replicate, lambda points: points, checking, _CHECKED, np.inf)

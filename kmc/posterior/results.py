@@ -230,7 +230,7 @@ def as_list(results: Any) -> list[Any]:
 
 
 def _labels(posterior: Any) -> dict[str, list[str]]:
-    """Labels as in ArviZ's summary: "theta[A, 0]"."""
+    """Return labels as in ArviZ's summary: "theta[A, 0]"."""
     found = {}
     for name, variable in posterior.data_vars.items():
         dims = variable.dims[2:]
@@ -270,7 +270,7 @@ class Quantities:
         self.labels: list[str] = []
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """At vectors (..., d): (..., k).
+        """Evaluate the numbers at vectors (..., d): (..., k).
 
         Raises
         ------

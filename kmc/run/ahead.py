@@ -87,7 +87,7 @@ class Ahead:
         return [chain.made.popleft() for chain in self._chains]
 
     def evaluated(self) -> list[tuple[int, np.ndarray, Evaluation]]:
-        """Chain, point and result of each evaluation that is in no whole sweep yet, each chain's in order."""
+        """Return chain, point and result of each evaluation that is in no whole sweep yet, each chain's in order."""
         return [
             (chain.index, made.point, made.outcome)
             for chain in self._chains
@@ -121,7 +121,7 @@ class Ahead:
         self._advance(chain, self._limits())
 
     def _most(self, limits: Limits) -> int:
-        """Sweeps that a chain may make before the next one is handed out."""
+        """Return how many sweeps a chain may make before the next one is handed out."""
         return min([LEAD, *(len(one.made) for one in self._chains if one.failed), *limits.sweeps])
 
     def _advance(self, chain: _Chain, limits: Limits) -> None:
@@ -142,7 +142,7 @@ class Ahead:
             chain.end(known)
 
     def _affords(self, sweep: int, limits: Limits) -> bool:
-        """Whether the run will make this sweep (0: the next one), whatever the chains behind still propose."""
+        """Return whether the run will make this sweep (0: the next one), whatever the chains behind still propose."""
         left = limits.evaluations - (limits.reserve if sweep else 0)
         needed = (sweep + 1) * len(self._chains)
         return needed <= left or needed - sum(self._still[i] for i in range(sweep + 1)) <= left

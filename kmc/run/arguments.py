@@ -109,7 +109,7 @@ def as_model(target: Any, dim: int | None, name: str = "target") -> Model:
 
 
 def as_sampler(sampler: Any) -> Sampler:
-    """Options of a sampler, from its name or the options themselves."""
+    """Return the options of a sampler, from its name or the options themselves."""
     if isinstance(sampler, str):
         if sampler not in SAMPLERS:
             close = difflib.get_close_matches(sampler, SAMPLERS, 1)

@@ -108,7 +108,7 @@ class Remedies(NamedTuple):
 
     @classmethod
     def of(cls, spent: Spent, made: int, tail_ess: float) -> Remedies:
-        """For a run of so many draws per chain.
+        """Make the advice for a run of so many draws per chain.
 
         The rate at which the tails have gained effective draws so far gives the number of evaluations for enough of
         them; a run with other problems is given at least twice its evaluations, and what the dimension requires.
@@ -143,7 +143,7 @@ def extension(draws: int) -> str:
 
 
 def draws_cost(spent: Spent, made: int, draws: int) -> str:
-    """Text after "raise max_evaluations" with the cost of so many draws; empty if it is not known."""
+    """Return text after "raise max_evaluations" with the cost of so many draws; empty if it is not known."""
     if not spent.evaluations:
         return ""
     return f" to about {_rounded(spent.warmup + (spent.evaluations - spent.warmup) * draws // made):,}"

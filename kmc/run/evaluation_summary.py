@@ -106,7 +106,7 @@ class ValueRange:
         return bool(self.high - self.low > rounding and (self.high <= 1.0 or self.low <= _NEAR_ZERO * self.high))
 
     def state(self) -> tuple[float, float, int, bool]:
-        """All that :meth:`restore` needs."""
+        """Return all that :meth:`restore` needs."""
         return float(self.low), float(self.high), self.n, self.zero
 
     def restore(self, state: tuple[float, float, int, bool]) -> None:

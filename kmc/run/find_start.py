@@ -253,7 +253,7 @@ def _pair(name, pair, dim=None):
 
 
 def _tops(search, reserved):
-    """Maxima (t, d), the best first, without those that are far lower."""
+    """Return the maxima (t, d), the best first, without those that are far lower."""
     values = search.all_values()
     order = [i for i in np.argsort(-values, kind="stable") if np.isfinite(values[i])]
     starts = [search.x[i] for i in order[:_CLIMBS]]
@@ -288,7 +288,7 @@ def _climbed(search, known, reserved, rng):
 
 
 def _spread(search, tops, steps, n_points, rng):
-    """Points (k, d): the best maximum, and others around the maxima, only as far as the density is still high.
+    """Return points (k, d): the best maximum, and others around the maxima, only as far as the density is still high.
 
     The steps (d, d) are a root of the covariance of those around a maximum.
     """
@@ -308,7 +308,7 @@ def _spread(search, tops, steps, n_points, rng):
 
 
 def _widths(search, top):
-    """For each coordinate the step, within a factor of two, that costs half a nat, by few evaluations."""
+    """Find for each coordinate the step, within a factor of two, that costs half a nat, by few evaluations."""
     best = search(top)
     widths = np.empty(len(top))
     for j in range(len(top)):

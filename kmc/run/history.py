@@ -44,7 +44,7 @@ class Given(NamedTuple):
         return hashlib.sha256(b"".join(part.tobytes() for part in self if part is not None)).hexdigest()[:16]
 
     def starts(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """At most so many distinct points to start at.
+        """Return at most so many distinct points to start at.
 
         They are drawn at random from points no further below the highest than nearly all of a Gaussian's mass; if these
         are too few, the highest points are taken.
@@ -183,7 +183,7 @@ def _of_store(path, model):
 
 
 def _of_result(idata, model):
-    """Values that the chains accepted, and what a short run learned from; a store has all evaluations of its run."""
+    """Return what the chains accepted and what a short run learned from; a store has all evaluations of its run."""
     if idata.attrs.get("inference_library") != "kmc":
         raise ValueError(f"history is a result of {idata.attrs.get('inference_library')}, not of kmc: {_EXPECTED}")
     names = [name.rpartition("/")[2] for name in (idata.groups() if callable(idata.groups) else idata.groups)]
@@ -266,7 +266,7 @@ def _check_names(what: str, names: Any, dim: int, model: Model) -> None:
 
 
 def _thinned(given):
-    """Distinct rows in their order; of too many, equally spaced ones."""
+    """Return distinct rows in their order; of too many, equally spaced ones."""
     rows = np.column_stack([given.x, given.values])
     first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
     if len(first) > MOST:

@@ -119,7 +119,7 @@ class IndependentRun:
         return self._wide_start(evaluate, rng, len(points))
 
     def _wide_start(self, evaluate: Evaluate, rng: np.random.Generator, tried: int) -> tuple[np.ndarray, np.ndarray]:
-        """Points (k, d) of positive density, from a search over all scales, and their values (k,).
+        """Return points (k, d) of positive density, from a search over all scales, and their values (k,).
 
         An error of the function ends the search: far outside its usual domain a function may do anything.
         """
@@ -149,7 +149,7 @@ class IndependentRun:
         return points, values
 
     def _start_in_history(self, rng, evaluate):
-        """Points of the history, evaluated again; if the values differ now, the history is not used."""
+        """Evaluate points of the history again; if the values differ now, the history is not used."""
         if self.history is None:
             return np.empty((0, self.request.model.dim)), np.empty(0)
         rows = self.history.starts(rng, self.chains)
@@ -205,7 +205,7 @@ class IndependentRun:
         )
 
     def propose(self) -> np.ndarray:
-        """Points (k, d) whose log-density the next sweep needs; the same until ``advance`` is called."""
+        """Return points (k, d) whose log-density the next sweep needs; the same until ``advance`` is called."""
         assert self._process is not None
         if self._asked is None:
             with single_threaded():
@@ -244,11 +244,11 @@ class IndependentRun:
         (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
 
     def _log_prior(self, points: np.ndarray) -> np.ndarray | None:
-        """At points (k, d), if the sampler takes it and the model has it apart."""
+        """Return the log-prior at points (k, d), if the sampler takes it and the model has it apart."""
         return self.request.model.log_prior_apart(points) if self._traits.log_prior else None
 
     def _outputs(self, points: np.ndarray, values: np.ndarray) -> np.ndarray | None:
-        """At points (k, d) with these values, if the sampler learns from outputs of the model's simulator."""
+        """Return the simulator's outputs at points (k, d) with these values, if the sampler learns from them."""
         if self._structured is None or not self.warming_up:
             return None
         return self._structured.outputs(self._blobs.of(points, values))
@@ -295,7 +295,7 @@ class IndependentRun:
         return report
 
     def state(self) -> dict[str, Any]:
-        """All that determines the continuation, and the number of sweeps made."""
+        """Return all that determines the continuation, and the number of sweeps made."""
         n = {"n_draws": len(self.trace), "n_warmup": self.tuning_steps}
         return {"process": self._process, "asked": self._asked, **n}
 
@@ -305,7 +305,7 @@ class IndependentRun:
 
 
 def _nowhere(model: Model, tried: int, wide: int, failure: EvaluationError | None) -> str:
-    """Error message if no start point was found: what was tried, and what to do."""
+    """Return the error message if no start point was found: what was tried, and what to do."""
     usual = f"uniform on [-2, 2]^{model.dim}" if model.initial_points(np.random.default_rng(0), 1) is None else "random"
     if model.named:
         usual += " (before parameters are constrained)" if usual != "random" else ""

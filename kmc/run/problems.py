@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from kmc.run.finished_run import FinishedRun
+    from kmc.run.run_statistics import FinishedRun
 
 Said = tuple[str, str] | None
 """What was found, and what to do: without a full stop, the first with a capital letter. None if all is well."""

@@ -144,7 +144,7 @@ class Pace:
         self._began, self._done = 0.0, 0.0
 
     def remaining(self, phase: str, elapsed: float, done: float | None) -> float | None:
-        """Seconds to the end, from the seconds since the start and the completed fraction of the phase.
+        """Return the seconds to the end, from the seconds since the start and the completed fraction of the phase.
 
         Examples
         --------
@@ -218,7 +218,7 @@ class Progress:
 
 
 def fraction(phase: str, draw: int, draws: int | None, n_evaluations: int, max_evaluations: int | None) -> float | None:
-    """Completed fraction of a phase; parameters as in :class:`Progress`."""
+    """Return the completed fraction of a phase; parameters as in :class:`Progress`."""
     if phase == "done":
         return 1.0
     parts = []
@@ -247,14 +247,14 @@ class Compilation(event.Listener):
         self._began = 0.0
 
     def on_start(self, event: Any) -> None:
-        """Of one function."""
+        """Start the clock of one function's compilation."""
         if self._depth == 0:
             self._began = time.perf_counter()
             self.tell()
         self._depth += 1
 
     def on_end(self, event: Any) -> None:
-        """Of one function."""
+        """Stop the clock of one function's compilation."""
         self._depth -= 1
         if self._depth == 0:
             self.seconds += time.perf_counter() - self._began

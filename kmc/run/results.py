@@ -120,7 +120,7 @@ def drawn(model: Model, trace: Trace) -> Drawn:
 
 
 def described(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes of a result, in a form that netCDF can hold."""
+    """Return the attributes of a result, in a form that netCDF can hold."""
     return {
         "inference_library": "kmc",
         "inference_library_version": __version__,
@@ -138,7 +138,7 @@ def laid_out(
     surrogate: Any = None,
     further: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
+    """Lay out draws in ArviZ's schema, with attributes at the root and at the posterior group."""
     moves = json.loads(attrs["moves"]) if "moves" in attrs else MOVES  # of a sampler from outside the package, or ours
     groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws, moves)}
     groups |= _blobs(names, draws, data)
@@ -159,7 +159,7 @@ def laid_out(
 
 
 def container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
-    """Datasets by group, in the container of the installed ArviZ."""
+    """Put datasets by group into the container of the installed ArviZ."""
     if int(version("arviz").split(".")[0]) < 1:
         arviz = import_arviz()
         with warnings.catch_warnings():  # old versions warn about groups that are not in their schema
@@ -181,7 +181,7 @@ def with_attrs(dataset: Any, attrs: Mapping[str, Mapping[str, Any]]) -> Any:
 
 
 def with_surrogate(proposals: Mapping[str, np.ndarray], frozen: Frozen) -> dict[str, np.ndarray]:
-    """Proposals with log s at each, "surrogate" (chains, draws)."""
+    """Return proposals with log s at each, "surrogate" (chains, draws)."""
     values = np.empty_like(proposals["lp"])
     for chain, points in enumerate(proposals["x"]):
         values[chain] = frozen.density(chain).log_density(points) if len(points) else 0.0
@@ -202,7 +202,7 @@ def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.n
 
 
 def data_of(request: RunRequest) -> dict[str, Mapping[str, Any]]:
-    """By group and name, dimensions and arrays that are stored with the draws: the model's data, draws of its prior."""
+    """Return what is stored with the draws, dimensions and arrays by group and name: data and draws of the prior."""
     model = request.model
     if model.prior is None:
         return dict(model.data)
@@ -254,7 +254,7 @@ def _sample_stats(draws: Drawn, moves: Sequence[str]) -> Any:
 
 
 def labeled(variables: Mapping[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
-    """Variables with labels along each dimension: those in ``coords``, or 0, 1, ..."""
+    """Return variables with labels along each dimension: those in ``coords``, or 0, 1, ..."""
     import xarray
 
     dataset = xarray.Dataset(variables)
@@ -284,5 +284,5 @@ def _plain(value: Any) -> Any:
 
 
 def _flags(words: Sequence[str]) -> dict[str, Any]:
-    """Attributes of a variable whose integers stand for words, as in the CF conventions."""
+    """Return the attributes of a variable whose integers stand for words, as in the CF conventions."""
     return {"flag_values": np.arange(len(words), dtype=np.int8), "flag_meanings": " ".join(words)}

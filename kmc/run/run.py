@@ -20,13 +20,20 @@ from kmc.run.evaluation_summary import Highest, Rejected, ValueRange
 from kmc.run.executors import Executor
 from kmc.run.executors.base import Measured
 from kmc.run.final_state import GROUP, as_group
-from kmc.run.finished_run import FinishedRun
 from kmc.run.history import EVALUATIONS
 from kmc.run.independent_run import IndependentRun
 from kmc.run.problems import by_code, problems_of
 from kmc.run.progress import Compilation, Meter, Progress
 from kmc.run.results import as_evaluations, data_of, to_arviz
-from kmc.run.run_statistics import Ascent, AtBothEnds, at_both_ends, contradiction, overflowed, run_statistics
+from kmc.run.run_statistics import (
+    Ascent,
+    AtBothEnds,
+    FinishedRun,
+    at_both_ends,
+    contradiction,
+    overflowed,
+    run_statistics,
+)
 from kmc.run.run_warnings import WARNINGS
 from kmc.run.store.base import NullRecorder, RunRecorder
 from kmc.run.trace import BlobStore, Trace, joined
@@ -201,7 +208,7 @@ class Run:
         return [one.join(_passed(made[i * chains : (i + 1) * chains])) for i, one in enumerate(self.independent_runs)]
 
     def evaluated_ahead(self) -> list[tuple[int, np.ndarray, Evaluation]]:
-        """Chain, point and result of each evaluation that is in no whole sweep yet."""
+        """Return the chain, point and result of each evaluation that is in no whole sweep yet."""
         return [] if self._ahead is None else self._ahead.evaluated()
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
@@ -336,7 +343,7 @@ class Run:
         return mapper.usage.facts() if isinstance(mapper, Measured) else {}
 
     def state(self) -> dict[str, Any]:
-        """All that determines the continuation, between two sweeps, except draws and blobs."""
+        """Return all that determines the continuation, between two sweeps, except draws and blobs."""
         return {
             "independent_runs": [one.state() for one in self.independent_runs],
             "n_evaluations": self.evaluate.n_evaluations,
@@ -404,7 +411,7 @@ class Run:
             )
 
     def _values(self, points: np.ndarray) -> np.ndarray:
-        """Log-densities of the points (k, d): from the store if present, otherwise evaluated."""
+        """Return the log-densities of the points (k, d): from the store if present, otherwise evaluated."""
         __tracebackhide__ = True
         known = self.recorder.recall(points)
         if known is None:
@@ -460,7 +467,7 @@ class Run:
         return trace.positions.reshape(-1, self.request.model.dim)
 
     def _against_prior(self, trace: Trace) -> list[str]:
-        """Names of the parameters whose draws contradict their prior."""
+        """Return the names of the parameters whose draws contradict their prior."""
         model = self.request.model
         if not isinstance(model.prior, JointPrior) or not len(trace):
             return []
@@ -477,11 +484,11 @@ class Run:
         return at_both_ends(model.intervals, shown, declared=model.parameters is not None)
 
     def warming_up(self) -> bool:
-        """Whether the run is still in warm-up."""
+        """Return whether the run is still in warm-up."""
         return any(one.warming_up for one in self.independent_runs)
 
     def n_draws(self) -> int:
-        """Draws of every chain so far."""
+        """Return the number of draws of every chain so far."""
         return min(len(one.trace) for one in self.independent_runs)
 
     def _has_all_draws(self) -> bool:

@@ -1,8 +1,10 @@
-"""Statistics of a finished run, which :mod:`kmc.run.run_warnings` compares with limits."""
+"""A finished run, as its warnings see it; :mod:`kmc.run.run_warnings` compares its statistics with limits."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,8 @@ from kmc.control_variates.replicate import Replicate
 from kmc.convergence import worst_bulk_ess
 from kmc.errors import EvaluationError
 from kmc.model.model import Model
+from kmc.run.budget import UNKNOWN, Remedies, Spent
+from kmc.run.evaluation_summary import NONE, Rejections
 from kmc.run.trace import Trace
 from kmc.seeds import Stream, substream
 from kmc.surrogate.density import Density
@@ -27,6 +31,16 @@ FEWEST_DRAWS = 100  # of all chains together
 LEAST_SHARE = 0.02  # of the draws, in the outer tenth at either end
 EMPTIER = 0.25  # density of the middle half, relative to the lower of these two
 NEAREST = 0.25, 0.02  # within so many sd of the boundary: least share of the draws in the two outer tenths
+
+_SURROGATE_DRAWS = 2000  # several times as many as there are effective draws
+
+LEAST_RISE = 1e4  # nats above the start before anything is suspected: starts far from the mode reach that
+FURTHER = 10.0 ** np.array([-1, 0, 1, 2, 4, 8, 16, 32, 64])  # times the way so far: no proper density rises at all
+NEARER = 0.5 ** np.arange(1, 5)  # of the way to a place where the function overflows
+FEWEST_PROBES = 4
+
+LEAST_TAIL_ESS = 100.0  # set in benchmarks/warning_rates.py
+LARGEST_WIDTH_ERROR = 0.125  # of the distance of these quantiles: it is then off by a quarter in one of twenty runs
 
 
 def run_statistics(
@@ -103,7 +117,7 @@ def _acceptance_from(regions: np.ndarray, acceptance_rate: np.ndarray) -> float:
 
 
 def _burn_in(log_density: np.ndarray) -> int:
-    """Draws below the floor at the start of a chain, in the worst of the chains (chains, draws)."""
+    """Count draws below the floor at the start of a chain, in the worst of the chains (chains, draws)."""
     later = log_density[:, log_density.shape[1] // 2 :]
     if later.size < _FEWEST_LEVELS:
         return 0
@@ -112,7 +126,7 @@ def _burn_in(log_density: np.ndarray) -> int:
 
 
 def _longest_stay(accepted: np.ndarray) -> int:
-    """Sweeps in the longest series without an accepted proposal, over chains, and the one before it."""
+    """Count the sweeps in the longest series without an accepted proposal, over chains, and the one before it."""
     longest = 0
     for chain in accepted:
         moves = np.flatnonzero(np.concatenate([[True], chain, [True]]))
@@ -128,11 +142,9 @@ def _expected_stay(acceptance: float, n: int) -> float:
 
 # Whether few draws contradict the frozen surrogate, which has mass where they are missing.
 
-_SURROGATE_DRAWS = 2000  # several times as many as there are effective draws
-
 
 def contradiction(traces: Sequence[Trace], densities: Sequence[Density | None], seed: np.random.SeedSequence) -> str:
-    """How draws and surrogate differ, in words; empty if they do not, or if it is not known.
+    """Say how draws and surrogate differ; return "" if they do not, or if it is not known.
 
     Means and squares of the parameters under the surrogate are known in two ways: from its own draws, and from the
     run's draws with weights. They differ if the surrogate has a tail or a mode that the draws have not. With 400 draws
@@ -164,11 +176,6 @@ def _unchanged(x: np.ndarray) -> np.ndarray:
 
 
 # Detect a log-density that increases without bound, such as one with the wrong sign.
-
-LEAST_RISE = 1e4  # nats above the start before anything is suspected: starts far from the mode reach that
-FURTHER = 10.0 ** np.array([-1, 0, 1, 2, 4, 8, 16, 32, 64])  # times the way so far: no proper density rises at all
-NEARER = 0.5 ** np.arange(1, 5)  # of the way to a place where the function overflows
-FEWEST_PROBES = 4
 
 
 class Ascent:
@@ -269,7 +276,7 @@ class Ascent:
 
 
 def overflowed(error: EvaluationError) -> bool:
-    """Whether the log-density was beyond the range of floats: infinite, or an OverflowError of Python's own floats."""
+    """Return whether the log-density was beyond the range of floats: infinite, or an OverflowError of Python's."""
     return str(error).startswith("log_density returned +inf") or isinstance(error.__cause__, OverflowError)
 
 
@@ -312,7 +319,7 @@ class AtBothEnds(NamedTuple):
 def at_both_ends(
     intervals: Mapping[str, tuple[float, float]], values: Mapping[str, Any], declared: bool = True
 ) -> list[AtBothEnds]:
-    """Parameters that have draws at both bounds, from their bounds and draws (chains, draws, ...), by element.
+    """Return the parameters with draws at both bounds, from their bounds and draws (chains, draws, ...), by element.
 
     Examples
     --------
@@ -333,7 +340,7 @@ def at_both_ends(
 
 
 def _is_cut(y: np.ndarray) -> bool:
-    """Whether draws y (n,) in (0, 1) look like one mode of an angle that the boundary divides.
+    """Return whether draws y (n,) in (0, 1) look like one mode of an angle that the boundary divides.
 
     Each end has some draws, the middle hardly any, and the density does not fall towards the boundary. This excludes
     two modes well inside the interval.
@@ -346,3 +353,107 @@ def _is_cut(y: np.ndarray) -> bool:
     near = np.where(y < 0.5, y, y - 1.0)  # signed distance from the boundary, on a circle of length 1
     near = near[np.abs(near) < 0.1]
     return bool(np.mean(np.abs(near) < NEAREST[0] * near.std()) >= NEAREST[1])
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A finished run, as the warnings see it.
+
+    Attributes
+    ----------
+    sampler : str
+        Its name.
+    found : mapping
+        Results of :func:`kmc.run.run_statistics.run_statistics`; not used if there are no draws.
+    reports : sequence of mappings
+        The report of each independent run's sampler.
+    made : int
+        Draws per chain.
+    draws : int or None
+        Draws per chain that were requested.
+    precision : tuple of float, optional
+        The largest error that was asked for, and the one that was reached, in standard deviations.
+    cut : {"", "stopped", "callback", "max_time", "interrupted"}
+        What ended the run before it was complete: nothing, the caller, the callback, the clock, or Ctrl-C.
+    rejected : Rejections
+        Evaluations where the function failed.
+    density_range : tuple of float, optional
+        The lowest and highest value of the function, if they are those of a density rather than of its logarithm.
+    spent : Spent
+        Cost of the run, for numbers in the advice.
+    ends : sequence of AtBothEnds
+        Scalars whose draws lie at both of their bounds.
+    contradiction : str
+        How draws and surrogate differ: see :mod:`kmc.run.run_statistics`.
+    against_prior : sequence of str
+        Names of the parameters whose draws lie where their prior is nearly zero.
+    has_evaluations : bool
+        Whether the result holds the evaluations, from which a surrogate answers.
+    """
+
+    sampler: str
+    found: Mapping[str, float]
+    reports: Sequence[Mapping[str, Any]]
+    made: int
+    draws: int | None
+    cut: str = ""
+    rejected: Rejections = NONE
+    density_range: tuple[float, float] | None = None
+    spent: Spent = UNKNOWN
+    ends: Sequence[AtBothEnds] = ()
+    contradiction: str = ""
+    against_prior: Sequence[str] = ()
+    precision: tuple[float, float] | None = None
+    has_evaluations: bool = False
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Return the report of the independent run with the worst surrogate."""
+        return max(self.reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))
+
+    @property
+    def noise_sd(self) -> float:
+        """Return the standard deviation of the values' noise; 0 if they have none."""
+        return self.facts.get("noise_sd") or 0.0
+
+    @property
+    def learned(self) -> bool:
+        """Return whether the default sampler ran, on exact values: its surrogate explains the acceptance."""
+        return self.sampler == "kernel-hmc" and not self.facts.get("noisy")
+
+    @property
+    def error_of_spread(self) -> tuple[str, float]:
+        """Return what measures the spread worst, and its relative standard error: 0 if none is known."""
+        width, sd = np.nan_to_num([self.found["width_error"], self.found["sd_error"]])
+        return ("standard deviation", sd) if sd > width else ("distance of the 5 % and 95 % quantiles", width)
+
+    @property
+    def remedies(self) -> Remedies:
+        """Return advice in numbers, by effective draws of the tails or of a Gaussian with the same error of spread."""
+        error = self.error_of_spread[1]
+        as_gaussian = LEAST_TAIL_ESS * (LARGEST_WIDTH_ERROR / error) ** 2 if error > 0 else np.inf
+        return Remedies.of(self.spent, self.made, min(self.found["tail_ess"], as_gaussian, self.found["bulk_ess"]))
+
+    def not_checked(self) -> list[str]:
+        """Return sentences about what the run could not check about its draws."""
+        if self.sampler != "kernel-hmc":
+            return [
+                "Further modes, and mass where no draws are: without a frozen surrogate there is nothing to "
+                "compare the draws with. Compare with a second run, or with kernel-hmc."
+            ]
+        if self.facts.get("noisy"):
+            return ["Further modes: as values are noisy, no points without draws near them were looked for."]
+        return ["Further modes: the draws were compared with the evaluated points alone; compare with a second run."]
+
+
+def attainable_acceptance(noise_sd: float) -> float:
+    """Return the acceptance of proposals from the target itself, with Gaussian noise of this standard deviation.
+
+    It is 2 Φ(-sd / sqrt(2)), and 1 without noise.
+
+    References
+    ----------
+    .. [1] Pitt, Silva, Giordani and Kohn (2012), "On some properties of Markov chain Monte Carlo simulation methods
+       based on the particle filter", Journal of Econometrics 171.
+    """
+    return math.erfc(0.5 * noise_sd)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kmc.run.budget import draws_cost, extension
-from kmc.run.finished_run import LARGEST_WIDTH_ERROR, LEAST_TAIL_ESS, FinishedRun, attainable_acceptance
 from kmc.run.problems import RunWarning, Said
+from kmc.run.run_statistics import LARGEST_WIDTH_ERROR, LEAST_TAIL_ESS, FinishedRun, attainable_acceptance
 
 # Limits. "Rates": set so that in benchmarks/warning_rates.py wrong runs get warnings and right ones do not; the others
 # were set by hand, for the stated reason.

@@ -107,7 +107,7 @@ class Trace:
         return {name: self._by_chain(column) for name, column in self._blobs.items()}
 
     def rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """Of sweeps start..stop, draws first: "position" (n, chains, d), "log_density" and statistics (n, chains)."""
+        """Return sweeps start..stop, draws first: "position" (n, chains, d), the rest (n, chains)."""
         return {name: column.rows(start, stop) for name, column in self._columns.items()}
 
     def blob_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
@@ -127,7 +127,7 @@ class Trace:
 
 
 def joined(traces: Sequence[Trace]) -> Trace:
-    """One trace of all chains, in order; if lengths differ, the last sweeps that all traces have."""
+    """Join the traces of all chains, in order; if lengths differ, the last sweeps that all traces have."""
     if len(traces) == 1:
         return traces[0]
     n = min(map(len, traces))
@@ -178,7 +178,7 @@ class GrowingArray:
             self._block = self._block[:0].astype(wider)
 
     def rows(self, start: int, stop: int) -> np.ndarray:
-        """Rows start..stop, shape (stop - start, *shape); unaffected by rows appended later."""
+        """Return rows start..stop, shape (stop - start, *shape); unaffected by rows appended later."""
         parts, first = [], 0
         for block in (*self._full, self._block[: self._used]):
             last = first + len(block)
@@ -307,7 +307,7 @@ def _keys(states: Step | Proposed) -> list[bytes]:
 
 
 def _key(x: np.ndarray, value: float) -> bytes:
-    """Of a state; where the values are noisy, one position can have several."""
+    """Return the key of a state; where the values are noisy, one position can have several."""
     return x.tobytes() + np.float64(value).tobytes()
 
 

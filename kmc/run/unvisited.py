@@ -43,7 +43,7 @@ class Unvisited(NamedTuple):
 def unvisited(
     density: Density, x: np.ndarray, values: np.ndarray, draws: np.ndarray, rng: np.random.Generator
 ) -> list[Unvisited]:
-    """Places that are far from all draws, and as high as the bulk or in a mode of some mass; one for each surrogate.
+    """Find places far from all draws that are as high as the bulk or in a mode of some mass; one for each surrogate.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def _mode(
 
 
 def _drawn(component: Component, starts: np.ndarray, archive: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draws (8 n, d) of a surrogate by short chains from points (n, d), all in its coordinates."""
+    """Return draws (8 n, d) of a surrogate by short chains from points (n, d), all in its coordinates."""
     trials = Trials(component.jit_state, starts, local_mixture(archive))
     some = trials._replace(starts=archive[rng.integers(len(archive), size=_STARTS)])
     options = with_step_size(some, _MOVES, rng)
@@ -149,7 +149,7 @@ def _log_mass(component: Component, z: np.ndarray, most: float = np.inf) -> floa
 
 
 def _in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
-    """Which of the log-densities (n,) are those of points in the bulk."""
+    """Return which of the log-densities (n,) are those of points in the bulk."""
     return values > values.max() - 0.5 * dim - _MORE
 
 

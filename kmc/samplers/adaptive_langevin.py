@@ -23,10 +23,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
-from kmc.samplers.adapting import BEST_SCALE, AdaptingState, Moments, Moved, RobbinsMonro, walkers_of, warmup_sweeps
+from kmc.samplers.adapting import (
+    BEST_SCALE,
+    AdaptingState,
+    DensityLearner,
+    Learned,
+    Moments,
+    Moved,
+    Online,
+    RobbinsMonro,
+    walkers_of,
+    warmup_sweeps,
+)
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
-from kmc.samplers.learned_density import DensityLearner, Learned, Online
 from kmc.samplers.score_field import Field, GradientEstimator
 from kmc.samplers.score_fitter import check_estimator, check_schedule
 from kmc.samplers.walkers import Proposal, start_spread

@@ -15,6 +15,7 @@ from kmc.checks import as_flag, check_choice, check_count, check_number
 from kmc.samplers.adapting import (
     BEST_SCALE,
     AdaptingState,
+    DensityLearner,
     Moments,
     Moved,
     Reservoir,
@@ -23,10 +24,9 @@ from kmc.samplers.adapting import (
     warmup_sweeps,
 )
 from kmc.samplers.adaptive_langevin import BEST_STEP, LANGEVIN, langevin
-from kmc.samplers.archive_moves import differential_evolution
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
-from kmc.samplers.learned_density import DensityLearner
+from kmc.samplers.moves import differential_evolution
 from kmc.samplers.score_field import GradientEstimator
 from kmc.samplers.score_fitter import check_estimator
 from kmc.samplers.walkers import Proposal, start_spread

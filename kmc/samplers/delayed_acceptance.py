@@ -18,12 +18,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import check_count
-from kmc.samplers.adapting import AdaptingState, Moved, Proposer
+from kmc.samplers.adapting import AdaptingState, DensityLearner, Moved, Proposer
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import SamplerSetup
 from kmc.samplers.kameleon import Kameleon
-from kmc.samplers.learned_density import DensityLearner
 from kmc.samplers.score_field import GradientEstimator
 from kmc.samplers.score_fitter import check_estimator
 from kmc.samplers.walkers import Proposal

@@ -2,7 +2,8 @@
 
 A move proposes a point from the state of a chain and an archive of past states, and says by how much the proposal is
 asymmetric. It is accepted by the true density with the Metropolis–Hastings ratio, so that each move, and any mixture of
-moves whose probabilities are fixed, leaves the target invariant.
+moves whose probabilities are fixed, leaves the target invariant. The default sampler makes archive moves on its own:
+differential evolution and the snooker.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from scipy.cluster.vq import kmeans2
 from scipy.special import logsumexp
 
 from kmc.checks import check_count, check_number, is_number
-from kmc.samplers import archive_moves
 from kmc.samplers.base import MOVES
 from kmc.samplers.walkers import Proposal
 
@@ -27,6 +27,17 @@ __all__ = ["DifferentialEvolution", "Independence", "Move", "RandomWalk", "Snook
 _ITERATIONS = 50  # of expectation-maximization, at most
 _FLOOR = 1e-6  # added to the variances of a component, relative to those of the archive
 _LEAST = 10  # states per parameter of a component
+
+# As in the paper of ter Braak and Vrugt (2008), except for the spread of the steps, which was set by hand.
+SNOOKER_PROBABILITY = 0.15  # probability of a snooker update
+_BEST_SCALE = 2.38  # of a step, over sqrt(2 d)
+_SPREAD = 0.7, 1.3  # range of the factor on the step, uniform
+_UNIT_PROBABILITY = 0.1  # probability of a step with γ = 1
+_NOISE = 1e-3  # sd of the noise added to a step, in sds of the archive
+_SNOOKER = 1.2, 2.2  # range of the factor on a snooker step, uniform
+
+_DE = MOVES.index("differential-evolution")
+_SNOOKER_MOVE = MOVES.index("snooker")
 
 
 @runtime_checkable
@@ -88,8 +99,8 @@ class DifferentialEvolution:
         check_number(self, "scale", 0)
 
     def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
-        """See :class:`Move`."""
-        made = archive_moves.differential_evolution(rng, position, archive, scale=self.scale)
+        """Propose a point; see :class:`Move`."""
+        made = differential_evolution(rng, position, archive, scale=self.scale)
         return made.position, made.log_ratio
 
 
@@ -104,8 +115,8 @@ class Snooker:
     """
 
     def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
-        """See :class:`Move`."""
-        made = archive_moves.snooker(rng, position, archive)
+        """Propose a point; see :class:`Move`."""
+        made = snooker(rng, position, archive)
         return made.position, made.log_ratio
 
 
@@ -125,7 +136,7 @@ class RandomWalk:
         check_number(self, "scale", 0)
 
     def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
-        """See :class:`Move`."""
+        """Propose a point; see :class:`Move`."""
         d = len(position)
         root = _fitted(archive, 1).roots[0]
         return position + self.scale * 2.38 / math.sqrt(d) * (root @ rng.standard_normal(d)), 0.0
@@ -157,7 +168,7 @@ class Independence:
         check_number(self, "dof", 0)
 
     def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
-        """See :class:`Move`."""
+        """Propose a point; see :class:`Move`."""
         mixture = _fitted(archive, self.n_components)
         u = rng.random()
         k = min(int(np.searchsorted(np.cumsum(mixture.weights), u)), len(mixture.weights) - 1)
@@ -318,3 +329,48 @@ def _of_shares(x: np.ndarray, shares: np.ndarray) -> Mixture:
 def _spread(x: np.ndarray) -> np.ndarray:
     spread = x.std(axis=0)
     return np.where(spread > 0, spread, 1.0)
+
+
+def archive_move(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray) -> Proposal:
+    """Propose a snooker update or differential evolution from x (d,).
+
+    The archive (n, d) has n >= 3 distinct points.
+    """
+    if rng.random() < SNOOKER_PROBABILITY:
+        return snooker(rng, x, archive)
+    return differential_evolution(rng, x, archive, scale=1.0)
+
+
+def differential_evolution(
+    rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, *, scale: float, sd: np.ndarray | None = None
+) -> Proposal:
+    """Propose x + γ (a - b) + small noise, which is symmetric; γ is 1 with probability 0.1, for jumps between modes.
+
+    The noise is relative to ``sd`` (d,), by default the archive's standard deviations.
+    """
+    a, b = archive[rng.choice(len(archive), 2, replace=False)]
+    unit = rng.random() < _UNIT_PROBABILITY
+    gamma = 1.0 if unit else scale * _BEST_SCALE / np.sqrt(2 * len(x)) * rng.uniform(*_SPREAD)
+    noise = _NOISE * (archive.std(axis=0) if sd is None else sd) * rng.standard_normal(len(x))
+    return Proposal(x + gamma * (a - b) + noise, 0.0, _DE)
+
+
+def snooker(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray) -> Proposal:
+    """Propose a point on the line through x and an archived z.
+
+    The step is γ times the difference of two other archived points, projected on the line, with γ ~ U(1.2, 2.2).
+
+    The step is symmetric in the distance r along the line, while volume around z grows as r^(d-1): the
+    Metropolis–Hastings ratio is p(x') |x' - z|^(d-1) / (p(x) |x - z|^(d-1)).
+    """
+    z, a, b = archive[rng.choice(len(archive), 3, replace=False)]
+    direction = x - z
+    distance = np.linalg.norm(direction)
+    if not distance > 0:
+        return Proposal(x, 0.0, _SNOOKER_MOVE, moved=False)
+    direction = direction / distance
+    proposed = x + rng.uniform(*_SNOOKER) * ((a - b) @ direction) * direction
+    new_distance = np.linalg.norm(proposed - z)
+    if not new_distance > 0:
+        return Proposal(x, 0.0, _SNOOKER_MOVE, moved=False)
+    return Proposal(proposed, (len(x) - 1) * float(np.log(new_distance / distance)), _SNOOKER_MOVE)

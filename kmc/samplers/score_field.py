@@ -20,7 +20,7 @@ import numpy as np
 from kmc import jitted
 from kmc.njit import njit
 from kmc.samplers.base import MOVES
-from kmc.samplers.integrators import HOPELESS, leapfrog
+from kmc.samplers.inner_chains import HOPELESS, leapfrog
 from kmc.samplers.walkers import Proposal
 from kmc.surrogate.coordinates.whitening import Whitening
 

@@ -10,8 +10,8 @@ import numpy as np
 from kmc.bases import Basis
 from kmc.estimator import as_points, check_weights
 from kmc.forms import Lagged
-from kmc.forms.lagged import lagged_sums
 from kmc.forms.stream import length, trajectories
+from kmc.forms.sums import lagged_sums
 from kmc.source import SEGMENTS, Source, take
 from kmc.spectral.transition_modes import TransitionModes
 

@@ -3,7 +3,7 @@ import pytest
 
 from kmc.bases import FourierFeatures, KernelSections, Monomials, Whitened, general
 from kmc.forms import accumulate
-from kmc.forms.scatter import centered
+from kmc.forms.sums import centered
 from kmc.kernels import Exponential, Gaussian, Matern52, Metric, Polynomial
 
 RNG = np.random.default_rng(0)

@@ -28,7 +28,7 @@ from benchmarks.targets import Cone, LogGamma, StudentT
 from kmc.kernel_hmc.proposals import ArchiveMoves, ProposalMixture
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.model.toys import Banana, Bimodal, Gaussian, Ring
-from kmc.samplers import archive_moves, moves
+from kmc.samplers import moves
 from kmc.samplers.adaptive_langevin import AdaptiveLangevin
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
 from kmc.samplers.base import SamplerSetup
@@ -230,12 +230,12 @@ def proposals_of(case: Case, propose, sweeps: int = SWEEPS):
 
 def evolution(case: Case):
     """Differential evolution alone."""
-    return proposals_of(case, lambda rng, x: archive_moves.differential_evolution(rng, x, case.archive, scale=0.7))
+    return proposals_of(case, lambda rng, x: moves.differential_evolution(rng, x, case.archive, scale=0.7))
 
 
 def snookers(case: Case):
     """The snooker alone, looked up at each call so that a test can replace it."""
-    return proposals_of(case, lambda rng, x: archive_moves.snooker(rng, x, case.archive))
+    return proposals_of(case, lambda rng, x: moves.snooker(rng, x, case.archive))
 
 
 def runs(case: Case, surrogate: Any, **options):

@@ -16,17 +16,15 @@ from scipy import stats
 from kmc.kernel_hmc.modes import Modes
 from kmc.kernel_hmc.proposals import ArchiveMoves, ModeJumps, ProposalMixture, UserMoves, flattest
 from kmc.kernel_hmc.sampler import KernelHMC
-from kmc.samplers.adapting import AdaptingState, walkers_of
+from kmc.samplers.adapting import AdaptingState, Learned, walkers_of
 from kmc.samplers.adaptive_langevin import langevin, riemannian
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
-from kmc.samplers.archive_moves import differential_evolution, snooker
 from kmc.samplers.base import SamplerSetup
 from kmc.samplers.delayed_acceptance import ScreenedProposer
 from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chain
 from kmc.samplers.kameleon import Kameleon, KameleonProposer, Subsample
-from kmc.samplers.learned_density import Learned
 from kmc.samplers.local_mixture import LocalMixture
-from kmc.samplers.moves import DifferentialEvolution, Snooker
+from kmc.samplers.moves import DifferentialEvolution, Snooker, differential_evolution, snooker
 from kmc.samplers.parallel_tempering import TemperatureLadder, TemperedState
 from kmc.samplers.random_walk import GaussianSteps
 from kmc.samplers.score_field import Field, ScoreMixture

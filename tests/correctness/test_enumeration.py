@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from kmc.samplers.archive_moves import differential_evolution, snooker
+from kmc.samplers.moves import differential_evolution, snooker
 from kmc.samplers.walkers import Walkers, decide, requested
 from kmc.surrogate.coordinates.wall_jit_state import WallState
 from tests.correctness.lattices import (

@@ -12,7 +12,7 @@ import pytest
 from kmc.kernel_hmc.modes import Modes
 from kmc.kernel_hmc.proposals import SURROGATE, TEMPERED, ProposalMixture
 from kmc.kernel_hmc.state import KernelHMCState
-from kmc.samplers import archive_moves, moves
+from kmc.samplers import moves
 from kmc.samplers.adaptive_langevin import AdaptiveLangevin, _Local, langevin
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.samplers.delayed_acceptance import DelayedAcceptance, ScreenedProposer
@@ -76,20 +76,20 @@ def size_of(name, chosen):
 @pytest.fixture
 def no_jacobian(monkeypatch):
     """emcee's error, or one much like it: the volume does not grow along a line through the center."""
-    right = archive_moves.snooker
+    right = moves.snooker
 
     def snooker(rng, x, archive):
         return right(rng, x, archive)._replace(log_ratio=0.0)
 
-    monkeypatch.setattr(archive_moves, "snooker", snooker)
+    monkeypatch.setattr(moves, "snooker", snooker)
 
 
 @pytest.mark.parametrize("dim", [2, 3, 6])
 def test_a_snooker_without_its_jacobian_is_seen_by_enumeration(no_jacobian, dim):
     with pytest.raises(**NOT_EXACT):
-        check_snooker_on_rays(dim, archive_moves.snooker)
+        check_snooker_on_rays(dim, moves.snooker)
     with pytest.raises(**NOT_EXACT):
-        check_volumes(archive_moves.snooker, dim)
+        check_volumes(moves.snooker, dim)
 
 
 @pytest.mark.parametrize("name", slow_except(["gaussian", "cone", "student-t", "log-gamma"], {"cone"}))

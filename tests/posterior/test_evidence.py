@@ -23,7 +23,7 @@ from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component
 from kmc.surrogate.jit_state import values
 from tests.control_variates.synthetic import gaussian_state
-from tests.control_variates.test_stein import state
+from tests.control_variates.test_chain_means_stein import state
 from tests.grids import slow_except
 from tests.posterior.curved import log_density
 from tests.posterior.test_expectations import tampered

@@ -9,9 +9,8 @@ import pytest
 import kmc
 from kmc.run.budget import Spent
 from kmc.run.evaluation_summary import Rejections
-from kmc.run.finished_run import FinishedRun
 from kmc.run.problems import by_code, problems_of
-from kmc.run.run_statistics import AtBothEnds
+from kmc.run.run_statistics import AtBothEnds, FinishedRun
 from kmc.run.run_warnings import CODES, WARNINGS
 from tests.run.test_run_warnings import FITTED, NOISY, TWICE_FAILED, WELL, sampler_of
 

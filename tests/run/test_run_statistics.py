@@ -5,9 +5,8 @@ import pytest
 from scipy import stats
 from scipy.signal import lfilter
 
-from kmc.run.finished_run import FinishedRun
 from kmc.run.problems import by_code, problems_of
-from kmc.run.run_statistics import at_both_ends, run_statistics
+from kmc.run.run_statistics import FinishedRun, at_both_ends, run_statistics
 from kmc.run.run_warnings import WARNINGS
 
 CHAINS, DRAWS, DIM = 4, 500, 4

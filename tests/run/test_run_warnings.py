@@ -2,8 +2,8 @@ import pytest
 
 from kmc.run.budget import UNKNOWN, Spent
 from kmc.run.evaluation_summary import NONE, Rejections
-from kmc.run.finished_run import FinishedRun
 from kmc.run.problems import by_code, problems_of
+from kmc.run.run_statistics import FinishedRun
 from kmc.run.run_warnings import WARNINGS
 
 WELL = {

@@ -34,7 +34,7 @@ class InProcess:
     """Evaluations in this process, one after the other."""
 
     def open(self, model: Model) -> AbstractContextManager[None]:
-        """Nothing to open or close."""
+        """Return a context that opens nothing."""
         return nullcontext()
 
 
@@ -143,7 +143,7 @@ class Usage:
             self.workers, self._began = workers, now
 
     def facts(self) -> dict[str, Any]:
-        """For the results' attributes; empty before the first evaluation."""
+        """Return the results' attributes; empty before the first evaluation."""
         if not self.count:
             return {}
         available = self._before + self.workers * max(self._latest - self._began, 0.0)

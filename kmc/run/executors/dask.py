@@ -17,7 +17,7 @@ from kmc.model.evaluate import Evaluation, Mapper
 from kmc.model.model import Model
 from kmc.model.returned import Failure, failed_value
 from kmc.run.executors.base import Outcomes, blocks, check_timeout
-from kmc.run.executors.tasks import Answer, Futures, Package, Task, package
+from kmc.run.executors.maps import Answer, Futures, Package, Task, package
 
 _NAME = "kmc-evaluate"
 _ATTEMPTS = 5  # the first one may find that the worker does not have the model
@@ -103,7 +103,7 @@ class _DaskMapper(Futures):
         return [outcome for i in range(len(parts)) for outcome in answers[i].outcomes]
 
     def _count(self, k: int) -> int:
-        """Tasks for k points."""
+        """Count the tasks for k points."""
         if self._made.model.vectorized:
             return sum(self._client.nthreads().values()) or 1
         return math.ceil(k * min(1.0, self._price / _TASK_SECONDS))
@@ -115,11 +115,11 @@ class _DaskMapper(Futures):
         self._price = price if math.isinf(self._price) else 0.8 * self._price + 0.2 * price
 
     def points_per_task(self) -> int:
-        """As many as take five milliseconds."""
+        """Return how many points take five milliseconds."""
         return 1 if math.isinf(self._price) else int(min(_TASK_SECONDS / max(self._price, 1e-9), _MOST_POINTS))
 
     def idle(self) -> int:
-        """Workers without a task of this run."""
+        """Count the workers without a task of this run."""
         return max(self.usage.workers - len(self._under_way), 1)
 
     def ready(self) -> list[tuple[int, Evaluation | Failure]]:
@@ -128,14 +128,14 @@ class _DaskMapper(Futures):
         return super().ready()
 
     def _look(self) -> None:
-        """Clusters grow and shrink: count the workers."""
+        """Count the workers: clusters grow and shrink."""
         now = time.monotonic()
         if now - self._looked > _LOOK_SECONDS:
             self._looked = now
             self.usage.resize(sum(self._client.nthreads().values()) or 1)
 
     def _run(self, task: Task, parts: list[np.ndarray]) -> list[Answer | None]:
-        """One task for each part; None for parts that have to be repeated."""
+        """Run one task for each part; None for parts that have to be repeated."""
         futures = self._client.map(task, parts, pure=False, key=_NAME)
         try:
             return self._results(futures, parts)

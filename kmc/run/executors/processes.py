@@ -234,7 +234,7 @@ class Pool:
                     self._replace_dead(worker)
 
     def _heard(self) -> list[_Worker]:
-        """Workers that have sent something, or are dead."""
+        """Return the workers that have sent something, or are dead."""
         waited_for = [worker for worker in self._workers if worker.job is not None or not worker.greeted]
         limit = min((worker.deadline for worker in waited_for if worker.job is not None), default=float("inf"))
         handles = {handle: w for w in waited_for for handle in (w.connection, w.process.sentinel)}

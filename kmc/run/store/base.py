@@ -32,22 +32,22 @@ class RecordedRun(Protocol):
     independent_runs: list[IndependentRun]
 
     def state(self) -> dict[str, Any]:
-        """All that determines the continuation of the run, between two sweeps."""
+        """Return all that determines the continuation of the run, between two sweeps."""
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
 
     def evaluated_ahead(self) -> list[tuple[int, np.ndarray, Evaluation]]:
-        """Chain, point and result of each evaluation that is in no whole sweep yet."""
+        """Return the chain, point and result of each evaluation that is in no whole sweep yet."""
 
     def facts(self) -> dict[str, Any]:
         """Return a description of the run and its cost so far."""
 
     def n_draws(self) -> int:
-        """Draws of every chain so far."""
+        """Return the number of draws of every chain so far."""
 
     def warming_up(self) -> bool:
-        """Whether the run is still in warm-up."""
+        """Return whether the run is still in warm-up."""
 
 
 class RunRecorder(Protocol):
@@ -70,7 +70,7 @@ class RunRecorder(Protocol):
         """Restore the run from a snapshot; whether there was one."""
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
-        """Results at the points (k, d), if they were evaluated before."""
+        """Return the results at the points (k, d), if they were evaluated before."""
 
     def recall_ahead(self, chain: int, x: np.ndarray) -> Evaluation | None:
         """Return the result at x (d,) that a chain on its own needs next, or None if it was not evaluated before."""
@@ -109,7 +109,7 @@ class NullRecorder:
         pass
 
     def restore(self) -> bool:
-        """Never."""
+        """Return False: there is nothing to restore."""
         return False
 
     def recall(self, points: np.ndarray) -> None:

@@ -210,7 +210,7 @@ class _Phase(NamedTuple):
 
 
 def _drawn(phases: Sequence[_Phase], names: _Names, chains: int, dim: int) -> Drawn:
-    """Lazy arrays of tables side by side; if lengths differ, the last rows that all have."""
+    """Return lazy arrays of tables side by side; if lengths differ, the last rows that all have."""
     n = min(phase.n for phase in phases)
 
     def column(kind, name, dtype, shape=()):

@@ -358,7 +358,7 @@ def _known(name: str) -> type:
 
 
 def _is_known(kind: type) -> bool:
-    """Whether instances consist of their fields only."""
+    """Return whether instances consist of their fields only."""
     module = kind.__module__
     if not any(module == package or module.startswith(f"{package}.") for package in PACKAGES):
         return False

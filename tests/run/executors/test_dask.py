@@ -9,7 +9,7 @@ from kmc.model.evaluate import Evaluation, Evaluator
 from kmc.model.model import Model
 from kmc.run.executors import DaskExecutor
 from kmc.run.executors.dask import _DaskMapper
-from kmc.run.executors.tasks import Answer
+from kmc.run.executors.maps import Answer
 from tests.run.executors import models
 from tests.run.executors.models import POINTS, gone
 from tests.run.executors.test_executors import sampled

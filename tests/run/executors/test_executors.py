@@ -15,7 +15,7 @@ from kmc.model.evaluate import Evaluator, stream_of
 from kmc.model.model import Model
 from kmc.run.executors import DaskExecutor, MapExecutor, ProcessExecutor, as_executor
 from kmc.run.executors.base import packed
-from kmc.run.executors.tasks import Package
+from kmc.run.executors.maps import Package
 from tests.run.executors import models
 from tests.run.executors.models import POINTS, gone, wait_until
 
@@ -49,7 +49,7 @@ class OtherProcess:
     def map(self, function, iterable):
         self.payloads += function.payload is not None
         with self._patch.context() as patch:
-            patch.setattr("kmc.run.executors.tasks._models", self._remembered)
+            patch.setattr("kmc.run.executors.maps._models", self._remembered)
             return [function(x) for x in iterable]
 
 
@@ -106,7 +106,7 @@ def test_late_calls_of_a_task(tmp_path, on_error, expected):
 
 @pytest.mark.slow
 def test_processes_that_evaluate_for_workers_end_when_they_are_idle(tmp_path, monkeypatch):
-    monkeypatch.setattr("kmc.run.executors.tasks._IDLE_SECONDS", 1.0)
+    monkeypatch.setattr("kmc.run.executors.maps._IDLE_SECONDS", 1.0)
     task = Package(Model(lambda x: (0.0, {"pid": os.getpid()}), dim=2), timeout=60.0).whole
     first, second = (int(task(POINTS[:1]).outcomes[0].blobs["pid"]) for _ in range(2))
     assert first == second != os.getpid()

@@ -5,8 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from kmc.control_variates.chain_means import ChainMeans
-from kmc.control_variates.stein import SteinControls
+from kmc.control_variates.chain_means import ChainMeans, SteinControls
 from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.coordinates.wall_jit_state import WallState

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.control_variates.verdict import judge
+from kmc.control_variates.estimate import judge
 from tests.control_variates.test_domain import made
 from tests.posterior.curved import log_density
 
@@ -29,7 +29,7 @@ def test_expectations_and_evidence_doubt_the_same_surrogates(idata, monkeypatch,
         mass = mass_by(chains, rng)
         return mass._replace(up=mass.up + further)
 
-    monkeypatch.setattr("kmc.control_variates.verdict.mass_by", with_further_mode)
+    monkeypatch.setattr("kmc.control_variates.estimate.mass_by", with_further_mode)
     means = kmc.expectations(idata, max_surrogate_draws=4_000, quantiles=(), progress=False)
     evidence = kmc.evidence(idata, progress=False)
     assert means.attrs["corrected"] == int(not further)

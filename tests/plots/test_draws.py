@@ -7,7 +7,7 @@ import xarray
 
 import kmc
 from kmc.errors import KmcWarning
-from kmc.plots import pairs as plots
+from kmc.plots import draws as plots
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kmc.samplers.archive_moves import snooker
 from kmc.samplers.base import MOVES
+from kmc.samplers.moves import snooker
 from tests.grids import slow_except
 
 DIMS = pytest.mark.parametrize("dim", slow_except([1, 2, 10], {2}))
