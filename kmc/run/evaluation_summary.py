@@ -26,6 +26,39 @@ _LARGEST_CHANCE = 0.01  # that rejected points, if they were like the others, al
 _NEAR = 0.95  # of the draws are as near to their mean as points that are near the draws
 
 
+class EvaluationSummary:
+    """All evaluations of a run, in brief.
+
+    Attributes
+    ----------
+    highest : Highest
+    range : ValueRange
+    rejected : Rejected
+    """
+
+    def __init__(self, model: Model):
+        self.highest, self.range, self.rejected = Highest(model), ValueRange(model), Rejected(model)
+
+    def note(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
+        """Record evaluations at points (k, d)."""
+        for part in (self.highest, self.range, self.rejected):
+            part.note(points, evaluations)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that :meth:`restore` needs."""
+        return {
+            "highest": (self.highest.point, self.highest.values),
+            "range": self.range.state(),
+            "rejected": self.rejected.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+        self.highest.point, self.highest.values = state["highest"]
+        self.range.restore(state["range"])
+        self.rejected.restore(state["rejected"])
+
+
 class Highest:
     """The evaluated point of the highest log-density of the parameters: without log-Jacobians, where kmc adds them.
 

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from kmc.convergence import ENOUGH_DRAWS
 from kmc.errors import EvaluationError
-from kmc.model.evaluate import Evaluation, Evaluator, stream_of
-from kmc.model.priors import JointPrior
+from kmc.model.evaluate import Evaluation, Evaluator, Mapper, stream_of
+from kmc.model.model import Model
 from kmc.model.returned import failed_value
-from kmc.model.simulation import OUTPUTS
 from kmc.run.ahead import Ahead, Limits, Made
 from kmc.run.arguments import RunRequest
-from kmc.run.budget import Spent, TimeLimit, is_look, largest_error, planned_evaluations
-from kmc.run.evaluation_summary import Highest, Rejected, ValueRange
+from kmc.run.budget import TimeLimit, is_look, planned_evaluations
+from kmc.run.evaluation_summary import EvaluationSummary
 from kmc.run.executors import Executor
-from kmc.run.executors.base import Measured
-from kmc.run.final_state import GROUP, as_group
-from kmc.run.history import EVALUATIONS
 from kmc.run.independent_run import IndependentRun
-from kmc.run.problems import by_code, problems_of
+from kmc.run.outcome import error_of, facts_of, outcome
 from kmc.run.progress import Compilation, Meter, Progress
-from kmc.run.results import as_evaluations, data_of, to_arviz
-from kmc.run.run_statistics import (
-    Ascent,
-    AtBothEnds,
-    FinishedRun,
-    at_both_ends,
-    contradiction,
-    overflowed,
-    run_statistics,
-)
-from kmc.run.run_warnings import WARNINGS
+from kmc.run.run_statistics import Ascent, overflowed
 from kmc.run.store.base import NullRecorder, RunRecorder
-from kmc.run.trace import BlobStore, Trace, joined
-from kmc.samplers.ask_tell import traits_of
+from kmc.run.trace import BlobStore, joined
 from kmc.samplers.base import Step
 from kmc.samplers.walkers import Passed
-from kmc.surrogate.density import Density
 
 _LEAST_NOISE, _ROUNDING = 0.01, 1e-6  # nats, and of the value: smaller differences at one point are no noise
 _PROBES = 100  # evaluations that a look at values without bound may cost, at the end of warm-up
@@ -74,6 +58,12 @@ class Run:
         Measures numba's compilation.
     stopped_by : str or None
         Set to end the run after the current sweep: "callback" by the caller, or "max_time" here.
+    summary : EvaluationSummary
+        All evaluations, in brief.
+    ahead : Ahead or None
+        Chains that move on their own.
+    precise : bool
+        Whether the run ends because the draws are as precise as requested.
     warmup_cut : int or None
         Evaluations after which warm-up was told to end because its part of the time was over.
     interrupted : bool
@@ -96,18 +86,17 @@ class Run:
         self.limit = TimeLimit(request.max_time)
         self.compilation = Compilation()
         self.warmup_cut: int | None = None
-        self._precise = False
+        self.precise = False
         seeds = [request.seed] if request.independent_runs == 1 else request.seed.spawn(request.independent_runs)
         budgets = shares(request.max_evaluations, request.independent_runs)
         self.independent_runs = [IndependentRun(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
         self.interrupted = self.ended = False
         self.stopped_by: str | None = None
         self._n_warmup = 0
-        self._ahead: Ahead | None = None
+        self.ahead: Ahead | None = None
         self._burn_in = 0  # sweeps without draws that chains on their own still have to make
         self._ascent = Ascent(request.model)
-        self._highest, self._range = Highest(request.model), ValueRange(request.model)
-        self._rejected = Rejected(request.model)
+        self.summary = EvaluationSummary(request.model)
         self.meter = Meter(request.draws, request.max_evaluations)
         self._planned = planned_evaluations(request)
 
@@ -139,9 +128,9 @@ class Run:
             self._start()
         self._look()
         while not (self.stopped_by or self._has_all_draws()):
-            self._ahead = self._ahead or self._let_go()
+            self.ahead = self.ahead or self._let_go()
             looking = [one.warming_up for one in self._moving()]
-            sweeps = self._in_step() if self._ahead is None else self._on_their_own(self._ahead)
+            sweeps = self._in_step() if self.ahead is None else self._on_their_own(self.ahead)
             if sweeps is None:
                 break
             was_warming_up = self._note(sweeps, looking)
@@ -166,7 +155,7 @@ class Run:
         __tracebackhide__ = True
         moving = self._moving()
         points = [one.propose() for one in moving]
-        if not self._affords(sum(map(len, points))):
+        if sum(map(len, points)) > self._left:
             return None
         values = self._values(np.vstack(points))  # with the user's own number of threads
         ends = np.cumsum([len(rows) for rows in points])[:-1]
@@ -185,11 +174,12 @@ class Run:
             return None
         self._burn_in = max(part.burn_in for part in ready)
         chains = [lane for part in ready for lane in part.chains]
-        return Ahead(chains, stream, self._limits, self.request.model, self.recorder.recall_ahead)
 
-    def _limits(self) -> Limits:
-        sweeps = () if self.draws is None else (self._burn_in + self.draws - self.n_draws(),)
-        return Limits(sweeps, self._left, reserve=_PROBES if self.warming_up() else 0)
+        def limits() -> Limits:
+            sweeps = () if self.draws is None else (self._burn_in + self.draws - self.n_draws(),)
+            return Limits(sweeps, self._left, reserve=_PROBES if self.warming_up() else 0)
+
+        return Ahead(chains, stream, limits, self.request.model, self.recorder.recall_ahead)
 
     def _on_their_own(self, ahead: Ahead) -> list[Step | None] | None:
         """Take the next sweep that all chains have made on their own; None if the evaluations do not suffice."""
@@ -209,138 +199,25 @@ class Run:
 
     def evaluated_ahead(self) -> list[tuple[int, np.ndarray, Evaluation]]:
         """Return the chain, point and result of each evaluation that is in no whole sweep yet."""
-        return [] if self._ahead is None else self._ahead.evaluated()
+        return [] if self.ahead is None else self.ahead.evaluated()
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
         """Return the draws so far, as ArviZ holds them, and what to show of their warnings: one message for each cause.
 
         If the run has ended, the recorder gets the result, too.
         """
-        trace = joined([one.trace for one in self.independent_runs])
-        warmup_trace = joined([one.warmup_trace for one in self.independent_runs])
-        whole = len(trace) and (self.ended or self.stopped_by is not None)  # otherwise a check would be in the way
-        reports = [one.checked() if whole else one.report() for one in self.independent_runs]
-        cut = "interrupted" if self.interrupted else "" if self.ended else self.stopped_by or "stopped"
-        found = self._statistics(trace) if len(trace) else {}
-        model, sampler, precision = self.request.model, self.request.sampler, self.request.precision
-        spent = Spent(
-            self.evaluate.n_evaluations,
-            self.n_evaluations_warmup,
-            model.dim,
-            sampler.name in ("kernel-hmc", "score-hmc"),
-        )
-        densities = [one.density() for one in self.independent_runs if self.request.save_surrogate and len(trace)]
-        further = self._further()
-        finished = FinishedRun(
-            sampler=sampler.name,
-            found=found,
-            reports=reports,
-            made=len(trace),
-            draws=len(trace) if self._precise else self.draws,
-            precision=None if precision is None or not len(trace) else (precision, self._error(trace)),
-            cut=cut,
-            rejected=self._rejected.summary(self._flat(trace), self.evaluate.n_evaluations),
-            density_range=(self._range.low, self._range.high) if self._range.is_of_a_density else None,
-            spent=spent,
-            ends=self._at_both_ends(trace),
-            contradiction=self._contradiction(densities),
-            against_prior=self._against_prior(trace),
-            has_evaluations=EVALUATIONS in further,
-        )
-        problems = problems_of(finished, WARNINGS)
-        said = by_code(problems)
-        attrs = {
-            **self.facts(),
-            **_together(reports),
-            **self._rejected.facts(self._flat(trace)),
-            "warnings": list(said.values()),
-            "warning_codes": list(said),
-            "not_checked": finished.not_checked(),
-        }
-        warmup = warmup_trace if save_warmup else None
-        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities, further)
+        result, said = outcome(self, save_warmup)
         if self.ended:
             try:
                 self.recorder.finish(result)
             except OSError as error:  # a full disk must not lose the draws in memory
                 error.idata = result  # type: ignore[attr-defined]
                 raise
-        return result, [problem.message for problem in problems]
-
-    def _further(self) -> dict[str, Any]:
-        """Return further groups: the final state, and the evaluations if there are too few draws to answer from."""
-        learned_from = [one.evaluated() for one in self.independent_runs]
-        few = self.n_draws() * self.request.chains < ENOUGH_DRAWS
-        if not (self.request.save_surrogate and few) or any(each is None for each in learned_from):
-            return self._final()
-        proposed = [each for one in self.independent_runs if (each := one.trace.proposals)]
-        found = [
-            *learned_from,
-            *((each["x"].reshape(-1, self.request.model.dim), each["lp"].ravel()) for each in proposed),
-        ]
-        x, values = map(np.concatenate, zip(*found, strict=True))
-        outputs = [own for one in self.independent_runs if (own := one.learned_outputs()) is not None]
-        known = {}
-        if len(outputs) == len(self.independent_runs):
-            learned = np.vstack(outputs)
-            known = {OUTPUTS: np.pad(learned, ((0, len(x) - len(learned)), (0, 0)), constant_values=np.nan)}
-        # A chain that did not move has proposed its state; proposals of a continued result may not be known.
-        _, first = np.unique(x, axis=0, return_index=True)
-        rows = np.sort(first[~np.isnan(values[first]) & np.isfinite(x[first]).all(axis=1)])
-        return {
-            **self._final(),
-            **as_evaluations(x[rows], values[rows], {name: each[rows] for name, each in known.items()}),
-        }
-
-    def _final(self) -> dict[str, Any]:
-        """Return the group with the final state, from which `kmc.extend` continues.
-
-        Empty if there is no such state, and for a run with a store, which has it there.
-        """
-        whole = self.ended or self.stopped_by is not None  # otherwise something was raised in the middle of a sweep
-        if not (whole and self.request.save_surrogate and self.n_draws() and isinstance(self.recorder, NullRecorder)):
-            return {}
-        group = as_group(self)
-        return {} if group is None else {GROUP: group}
-
-    def _contradiction(self, densities: Sequence[Density | None]) -> str:
-        """Return how draws and surrogates of a complete run with exact values differ; empty if they do not."""
-        if not self.ended or self.request.model.noisy or all(density is None for density in densities):
-            return ""
-        try:
-            return contradiction([one.trace for one in self.independent_runs], densities, self.request.seed)
-        except (ValueError, ArithmeticError, KeyboardInterrupt):  # the draws are made: a check must not lose them
-            return ""
+        return result, said
 
     def facts(self) -> dict[str, Any]:
         """Return a description of the run and its cost so far."""
-        return {
-            "sampler": self.request.sampler.name,
-            "moves": traits_of(self.request.sampler).moves,
-            "settings": self.request.sampler,
-            "seed": self.request.seed.entropy,
-            "seed_spawn_key": list(self.request.seed.spawn_key),
-            "chains": self.request.chains,
-            "independent_runs": self.request.independent_runs,
-            "n_evaluations": self.evaluate.n_evaluations,
-            "n_evaluations_warmup": self.n_evaluations_warmup,
-            "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,
-            "n_retried": self.evaluate.n_retried,
-            "without_prior": self.request.model.without_prior or None,
-            "sampling_time": self.meter.elapsed,
-            "tuning_steps": min(one.tuning_steps for one in self.independent_runs),
-            "interrupted": self.interrupted,
-            "stopped_by": self.stopped_by,
-            **self._highest.facts(),
-            **self._rejected.facts(np.empty((0, self.request.model.dim))),
-            **self._usage(),
-            **_together([one.report() for one in self.independent_runs]),
-        }
-
-    def _usage(self) -> dict[str, Any]:
-        """Return how the executor's workers spent their time, if it tells."""
-        mapper = self.evaluate.mapper
-        return mapper.usage.facts() if isinstance(mapper, Measured) else {}
+        return facts_of(self, [one.report() for one in self.independent_runs])
 
     def state(self) -> dict[str, Any]:
         """Return all that determines the continuation, between two sweeps, except draws and blobs."""
@@ -348,11 +225,9 @@ class Run:
             "independent_runs": [one.state() for one in self.independent_runs],
             "n_evaluations": self.evaluate.n_evaluations,
             "n_retried": self.evaluate.n_retried,
-            "rejected": self._rejected.state(),
             "n_warmup": self._n_warmup,
             "meter": self.meter,
-            "highest": (self._highest.point, self._highest.values),
-            "range": self._range.state(),
+            "summary": self.summary.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -361,10 +236,8 @@ class Run:
             one.restore(mine)
         self.evaluate.n_evaluations, self._n_warmup = state["n_evaluations"], state["n_warmup"]
         self.evaluate.n_retried = state["n_retried"]
-        self._rejected.restore(state["rejected"])
         self.meter = state["meter"]
-        self._highest.point, self._highest.values = state["highest"]
-        self._range.restore(state["range"])
+        self.summary.restore(state["summary"])
 
     @property
     def n_evaluations_warmup(self) -> int:
@@ -382,33 +255,16 @@ class Run:
                     starts.append(one.random_start(self._values))
             else:
                 starts = dealt(initial, self._values(initial), len(self.independent_runs))
-            self._check_noise(*(np.concatenate(parts) for parts in zip(*starts, strict=True)))
+            points, values = (np.concatenate(parts) for parts in zip(*starts, strict=True))
+            if 1 + 2 * len(points) <= self._left:
+                check_noise(self.request.model, points, values, self._values)
             for one, (points, values) in zip(self.independent_runs, starts, strict=True):
                 one.start(points, values)
         except ValueError as error:
-            if reasons := self._rejected.summary(np.empty((0, self.request.model.dim)), 0).reasons:
+            if reasons := self.summary.rejected.summary(np.empty((0, self.request.model.dim)), 0).reasons:
                 raise ValueError(f"{error}; the log-density was taken as -inf where it failed: {reasons}") from error
             raise
         self._n_warmup = self.evaluate.n_evaluations
-
-    def _check_noise(self, points: np.ndarray, values: np.ndarray) -> None:
-        """Evaluate the best start point (of k, d) again; EvaluationError if the value is another one.
-
-        It changes no draws, and the run ends at the same budget.
-        """
-        __tracebackhide__ = True
-        if self.request.model.noisy or not np.any(np.isfinite(values)) or not self._affords(1 + 2 * len(points)):
-            return
-        best = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
-        again = self._values(points[best][None])[0]
-        if np.isfinite(again) and abs(again - values[best]) > _LEAST_NOISE + _ROUNDING * abs(values[best]):
-            raise failed_value(
-                self.request.model,
-                points[best],
-                f"log_density returned {values[best]:.8g} and then {again:.8g}, log-Jacobian included",
-                "if it is the log of an unbiased estimate of the density, pass kmc.Model(..., noisy=True); otherwise "
-                "let it return the same value again, for instance by a fixed seed",
-            )
 
     def _values(self, points: np.ndarray) -> np.ndarray:
         """Return the log-densities of the points (k, d): from the store if present, otherwise evaluated."""
@@ -419,7 +275,7 @@ class Run:
         else:
             self.evaluate.n_evaluations += len(points)
             self.blobs.keep(points, known)
-            self._note_values(points, known)
+            self.summary.note(points, known)
             values = self.evaluate.values(known)
         self._ascent.note(points, values)
         return values
@@ -429,59 +285,20 @@ class Run:
 
         ``overflow`` is a place (d,) where the function overflowed.
         """
+        probe = partial(probed, self.request.model, self.evaluate.mapper)
         most = int(min(self._left, _PROBES))
         try:
             if overflow is not None:
-                self._ascent.approach(overflow, self._probe, most)
-            self._ascent.check(self._probe, most - self._ascent.n_probes)
+                self._ascent.approach(overflow, probe, most)
+            self._ascent.check(probe, most - self._ascent.n_probes)
         finally:
             self.evaluate.n_evaluations += self._ascent.n_probes
             self._ascent.n_probes = 0
 
-    def _probe(self, points: np.ndarray) -> list[float]:
-        """Return what the function returns at points (k, d), not recorded; inf if it overflows."""
-        found = Evaluator(self.request.model, self.evaluate.mapper).evaluations(points)
-        return [np.inf if one.failure.startswith("OverflowError") else one.value for one in found]
-
     def _keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         self.blobs.keep(points, evaluations)
-        self._note_values(points, evaluations)
+        self.summary.note(points, evaluations)
         self.recorder.keep(points, evaluations)
-
-    def _note_values(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
-        self._highest.note(points, evaluations)
-        self._range.note(points, evaluations)
-        self._rejected.note(points, evaluations)
-
-    def _statistics(self, trace: Trace) -> dict[str, float]:
-        stats = trace.stats
-        return run_statistics(
-            trace.positions,
-            trace.log_density,
-            stats["acceptance_rate"],
-            accepted=stats["accepted"],
-            independent_runs=len(self.independent_runs),
-        )
-
-    def _flat(self, trace: Trace) -> np.ndarray:
-        return trace.positions.reshape(-1, self.request.model.dim)
-
-    def _against_prior(self, trace: Trace) -> list[str]:
-        """Return the names of the parameters whose draws contradict their prior."""
-        model = self.request.model
-        if not isinstance(model.prior, JointPrior) or not len(trace):
-            return []
-        return model.prior.contradicted(model.constrain(trace.positions.reshape(-1, model.dim)))
-
-    def _at_both_ends(self, trace: Trace) -> list[AtBothEnds]:
-        model = self.request.model
-        if not model.intervals:
-            return []
-        positions = trace.positions
-        values = model.within_intervals(positions.reshape(-1, model.dim))
-        chains, draws, _ = positions.shape
-        shown = {name: np.reshape(values[name], (chains, draws, *values[name].shape[1:])) for name in model.intervals}
-        return at_both_ends(model.intervals, shown, declared=model.parameters is not None)
 
     def warming_up(self) -> bool:
         """Return whether the run is still in warm-up."""
@@ -492,19 +309,14 @@ class Run:
         return min(len(one.trace) for one in self.independent_runs)
 
     def _has_all_draws(self) -> bool:
-        return self._precise or (self.draws is not None and self.n_draws() >= self.draws)
+        return self.precise or (self.draws is not None and self.n_draws() >= self.draws)
 
     def _look(self) -> None:
         """Find out whether the draws are precise enough, now and then."""
         precision = self.request.precision
         if precision is not None and not self.warming_up() and is_look(self.n_draws()):
-            self._precise = self._error(joined([one.trace for one in self.independent_runs])) <= precision
-
-    def _error(self, trace: Trace) -> float:
-        """Return the largest error of a parameter's mean or standard deviation, in standard deviations."""
-        chains, n, dim = trace.positions.shape
-        parameters = self.request.model.constrain(trace.positions.reshape(-1, dim)).values()
-        return largest_error(np.concatenate([np.reshape(values, (chains, n, -1)) for values in parameters], axis=2))
+            trace = joined([one.trace for one in self.independent_runs])
+            self.precise = error_of(self.request.model, trace) <= precision
 
     def _limit_warmup(self) -> None:
         """End warm-up when its part of the time is over; a replayed run ends it where it did before."""
@@ -518,9 +330,6 @@ class Run:
     def _left(self) -> float:
         """Evaluations that the budget still allows; inf without one."""
         return np.inf if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
-
-    def _affords(self, n_points: int) -> bool:
-        return n_points <= self._left
 
     def _note(self, sweeps: Sequence[Step | None], looking: Sequence[bool]) -> bool:
         """Update display and result with the sweeps just made; whether they were of warm-up.
@@ -571,12 +380,33 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
     return [(points[mine], values[mine]) for mine in rows]
 
 
+def check_noise(
+    model: Model, points: np.ndarray, values: np.ndarray, evaluate: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """Evaluate the best start point (of k, d) again; EvaluationError if the value is another one.
+
+    It changes no draws, and the run ends at the same budget.
+    """
+    __tracebackhide__ = True
+    if model.noisy or not np.any(np.isfinite(values)):
+        return
+    best = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
+    again = evaluate(points[best][None])[0]
+    if np.isfinite(again) and abs(again - values[best]) > _LEAST_NOISE + _ROUNDING * abs(values[best]):
+        raise failed_value(
+            model,
+            points[best],
+            f"log_density returned {values[best]:.8g} and then {again:.8g}, log-Jacobian included",
+            "if it is the log of an unbiased estimate of the density, pass kmc.Model(..., noisy=True); otherwise "
+            "let it return the same value again, for instance by a fixed seed",
+        )
+
+
+def probed(model: Model, mapper: Mapper | None, points: np.ndarray) -> list[float]:
+    """Return what the function returns at points (k, d), not recorded; inf if it overflows."""
+    found = Evaluator(model, mapper).evaluations(points)
+    return [np.inf if one.failure.startswith("OverflowError") else one.value for one in found]
+
+
 def _passed(made: Sequence[Made]) -> list[Passed]:
     return [one.passed for one in made if one.passed is not None]
-
-
-def _together(reports):
-    """Return the facts of a single independent run; for several, a list of each fact, in their order."""
-    if len(reports) == 1:
-        return reports[0]
-    return {name: [report.get(name) for report in reports] for name in dict.fromkeys(k for r in reports for k in r)}

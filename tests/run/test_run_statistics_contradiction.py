@@ -5,7 +5,7 @@ import pytest
 
 import kmc
 from kmc.posterior.results import read
-from kmc.run import run
+from kmc.run import outcome
 from kmc.run.run_statistics import contradiction
 
 
@@ -52,7 +52,7 @@ def test_a_run_without_a_surrogate_is_not_checked(replicate):
 
 def test_a_contradiction_is_a_warning_and_leaves_the_draws_unchanged(monkeypatch):
     good = sample()
-    monkeypatch.setattr(run, "contradiction", lambda *_: "they differ by 7.0 standard errors")
+    monkeypatch.setattr(outcome, "contradiction", lambda *_: "they differ by 7.0 standard errors")
     with pytest.warns(kmc.KmcWarning, match=r"disagree, as they differ by 7.0 standard .* \[surrogate-disagrees\]"):
         bad = sample()
     np.testing.assert_array_equal(bad.posterior["x"], good.posterior["x"])
@@ -63,7 +63,7 @@ def test_a_check_that_fails_loses_no_draws(error, monkeypatch):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(run, "contradiction", fail)
+    monkeypatch.setattr(outcome, "contradiction", fail)
     idata = sample()
     assert idata.posterior.sizes["draw"] > 20 and "surrogate-disagrees" not in idata.attrs["warning_codes"]
 
@@ -79,7 +79,7 @@ def test_a_check_that_fails_loses_no_draws(error, monkeypatch):
     ids=["without its proposals", "without a surrogate", "noisy", "stopped"],
 )
 def test_what_cannot_be_compared_is_not(options, monkeypatch):
-    monkeypatch.setattr(run, "contradiction", lambda *_: pytest.fail("compared"))
+    monkeypatch.setattr(outcome, "contradiction", lambda *_: pytest.fail("compared"))
     sample(**options)
 
 

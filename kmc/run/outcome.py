@@ -1,0 +1,206 @@
+"""The outcome of a run: what is measured of its draws, its problems, and the result for ArviZ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from kmc.convergence import ENOUGH_DRAWS
+from kmc.model.model import Model
+from kmc.model.priors import JointPrior
+from kmc.model.simulation import OUTPUTS
+from kmc.run.ahead import Ahead
+from kmc.run.budget import Spent, largest_error
+from kmc.run.evaluation_summary import EvaluationSummary
+from kmc.run.executors.base import Measured
+from kmc.run.final_state import GROUP, as_group
+from kmc.run.history import EVALUATIONS
+from kmc.run.problems import by_code, problems_of
+from kmc.run.results import as_evaluations, data_of, to_arviz
+from kmc.run.run_statistics import AtBothEnds, FinishedRun, at_both_ends, contradiction, run_statistics
+from kmc.run.run_warnings import WARNINGS
+from kmc.run.store.base import NullRecorder, RecordedRun, RunRecorder
+from kmc.run.trace import Trace, joined
+from kmc.samplers.ask_tell import traits_of
+from kmc.surrogate.density import Density
+
+
+class JudgedRun(RecordedRun, Protocol):
+    """A run as its outcome needs it; attributes as in :class:`kmc.run.run.Run`."""
+
+    recorder: RunRecorder
+    summary: EvaluationSummary
+    ahead: Ahead | None
+    precise: bool
+    ended: bool
+    interrupted: bool
+    stopped_by: str | None
+
+    @property
+    def n_evaluations_warmup(self) -> int:
+        """Evaluations of the start and of warm-up."""
+
+
+def outcome(run: JudgedRun, save_warmup: bool) -> tuple[Any, list[str]]:
+    """Return the draws so far, as ArviZ holds them, and a message for each cause of problems."""
+    request, parts = run.request, run.independent_runs
+    model, made, values = request.model, run.n_draws(), run.summary.range
+    trace, warmup = joined([one.trace for one in parts]), joined([one.warmup_trace for one in parts])
+    densities = [one.density() for one in parts if request.save_surrogate and made]
+    complete = made and (run.ended or run.stopped_by is not None)  # otherwise a check would be in the way
+    reports = [one.checked() if complete else one.report() for one in parts]
+    draws = trace.positions.reshape(-1, model.dim)
+    further = _further(run)
+    finished = FinishedRun(
+        sampler=request.sampler.name,
+        found=_statistics(trace, len(parts)) if made else {},
+        reports=reports,
+        made=made,
+        draws=made if run.precise else run.draws,
+        precision=None if request.precision is None or not made else (request.precision, error_of(model, trace)),
+        cut="interrupted" if run.interrupted else "" if run.ended else run.stopped_by or "stopped",
+        rejected=run.summary.rejected.summary(draws, run.evaluate.n_evaluations),
+        density_range=(values.low, values.high) if values.is_of_a_density else None,
+        spent=_spent(run),
+        ends=_at_both_ends(model, trace),
+        contradiction=_contradiction(run, densities),
+        against_prior=_against_prior(model, draws),
+        has_evaluations=EVALUATIONS in further,
+    )
+    problems = problems_of(finished, WARNINGS)
+    said = by_code(problems)
+    attrs = {
+        **facts_of(run, reports, draws),
+        "warnings": list(said.values()),
+        "warning_codes": list(said),
+        "not_checked": finished.not_checked(),
+    }
+    result = to_arviz(model, trace, warmup if save_warmup else None, attrs, data_of(request), densities, further)
+    return result, [problem.message for problem in problems]
+
+
+def facts_of(run: JudgedRun, reports: Sequence[Mapping[str, Any]], draws: np.ndarray | None = None) -> dict[str, Any]:
+    """Return a description of a run and its cost so far, with the reports of its samplers, for the attributes.
+
+    Of rejected points, those near the ``draws`` (n, d) come first.
+    """
+    request, evaluate, mapper = run.request, run.evaluate, run.evaluate.mapper
+    return {
+        "sampler": request.sampler.name,
+        "moves": traits_of(request.sampler).moves,
+        "settings": request.sampler,
+        "seed": request.seed.entropy,
+        "seed_spawn_key": list(request.seed.spawn_key),
+        "chains": request.chains,
+        "independent_runs": request.independent_runs,
+        "n_evaluations": evaluate.n_evaluations,
+        "n_evaluations_warmup": run.n_evaluations_warmup,
+        "n_evaluations_ahead": 0 if run.ahead is None else run.ahead.n_evaluations,
+        "n_retried": evaluate.n_retried,
+        "without_prior": request.model.without_prior or None,
+        "sampling_time": run.meter.elapsed,
+        "tuning_steps": min(one.tuning_steps for one in run.independent_runs),
+        "interrupted": run.interrupted,
+        "stopped_by": run.stopped_by,
+        **run.summary.highest.facts(),
+        **run.summary.rejected.facts(np.empty((0, request.model.dim)) if draws is None else draws),
+        **(mapper.usage.facts() if isinstance(mapper, Measured) else {}),
+        **_together(reports),
+    }
+
+
+def error_of(model: Model, trace: Trace) -> float:
+    """Return the largest error of a parameter's mean or standard deviation, in standard deviations."""
+    chains, n, dim = trace.positions.shape
+    parameters = model.constrain(trace.positions.reshape(-1, dim)).values()
+    return largest_error(np.concatenate([np.reshape(values, (chains, n, -1)) for values in parameters], axis=2))
+
+
+def _spent(run: JudgedRun) -> Spent:
+    learns = run.request.sampler.name in ("kernel-hmc", "score-hmc")
+    return Spent(run.evaluate.n_evaluations, run.n_evaluations_warmup, run.request.model.dim, learns)
+
+
+def _statistics(trace: Trace, independent_runs: int) -> dict[str, float]:
+    stats = trace.stats
+    return run_statistics(
+        trace.positions,
+        trace.log_density,
+        stats["acceptance_rate"],
+        accepted=stats["accepted"],
+        independent_runs=independent_runs,
+    )
+
+
+def _at_both_ends(model: Model, trace: Trace) -> list[AtBothEnds]:
+    if not model.intervals:
+        return []
+    chains, draws, dim = trace.positions.shape
+    values = model.within_intervals(trace.positions.reshape(-1, dim))
+    shown = {name: np.reshape(values[name], (chains, draws, *values[name].shape[1:])) for name in model.intervals}
+    return at_both_ends(model.intervals, shown, declared=model.parameters is not None)
+
+
+def _against_prior(model: Model, draws: np.ndarray) -> list[str]:
+    """Return the names of the parameters whose draws (n, d) contradict their prior."""
+    if not isinstance(model.prior, JointPrior) or not len(draws):
+        return []
+    return model.prior.contradicted(model.constrain(draws))
+
+
+def _contradiction(run: JudgedRun, densities: Sequence[Density | None]) -> str:
+    """Return how draws and surrogates of a complete run with exact values differ; empty if they do not."""
+    if not run.ended or run.request.model.noisy or all(density is None for density in densities):
+        return ""
+    try:
+        return contradiction([one.trace for one in run.independent_runs], densities, run.request.seed)
+    except (ValueError, ArithmeticError, KeyboardInterrupt):  # the draws are made: a check must not lose them
+        return ""
+
+
+def _further(run: JudgedRun) -> dict[str, Any]:
+    """Return further groups: the final state, and the evaluations if there are too few draws to answer from."""
+    parts = run.independent_runs
+    learned_from = [one.evaluated() for one in parts]
+    few = run.n_draws() * run.request.chains < ENOUGH_DRAWS
+    if not (run.request.save_surrogate and few) or any(each is None for each in learned_from):
+        return _final(run)
+    proposed = [each for one in parts if (each := one.trace.proposals)]
+    found = [
+        *learned_from,
+        *((each["x"].reshape(-1, run.request.model.dim), each["lp"].ravel()) for each in proposed),
+    ]
+    x, values = map(np.concatenate, zip(*found, strict=True))
+    outputs = [own for one in parts if (own := one.learned_outputs()) is not None]
+    known = {}
+    if len(outputs) == len(parts):
+        learned = np.vstack(outputs)
+        known = {OUTPUTS: np.pad(learned, ((0, len(x) - len(learned)), (0, 0)), constant_values=np.nan)}
+    # A chain that did not move has proposed its state; proposals of a continued result may not be known.
+    _, first = np.unique(x, axis=0, return_index=True)
+    rows = np.sort(first[~np.isnan(values[first]) & np.isfinite(x[first]).all(axis=1)])
+    return {
+        **_final(run),
+        **as_evaluations(x[rows], values[rows], {name: each[rows] for name, each in known.items()}),
+    }
+
+
+def _final(run: JudgedRun) -> dict[str, Any]:
+    """Return the group with the final state, from which `kmc.extend` continues.
+
+    Empty if there is no such state, and for a run with a store, which has it there.
+    """
+    whole = run.ended or run.stopped_by is not None  # otherwise something was raised in the middle of a sweep
+    if not (whole and run.request.save_surrogate and run.n_draws() and isinstance(run.recorder, NullRecorder)):
+        return {}
+    group = as_group(run)
+    return {} if group is None else {GROUP: group}
+
+
+def _together(reports: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the facts of a single independent run; for several, a list of each fact, in their order."""
+    if len(reports) == 1:
+        return reports[0]
+    return {name: [report.get(name) for report in reports] for name in dict.fromkeys(k for r in reports for k in r)}
