@@ -36,7 +36,7 @@ from scipy import special, stats
 from targets import REFERENCES, Problem, problem
 
 import kmc
-from kmc.control_variates.transitions import bennett
+from kmc.control_variates.replicate import bennett
 
 RESULTS = Path(__file__).parent / "results"
 TARGETS = (

@@ -17,6 +17,7 @@ from scipy.stats import rankdata
 from kmc.unwritable import import_arviz
 
 LEAST_DRAWS = 10
+LARGEST_RHAT = 1.05  # of chains that agree; set in benchmarks/warning_rates.py
 ENOUGH_DRAWS = 100
 """With fewer effective draws, stated errors are rough."""
 

@@ -10,10 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kmc.checks import as_array, check_magnitude
+from kmc.checks import MOST, as_array, check_magnitude
 from kmc.threads import single_threaded
-
-_LARGEST = 1e150  # of numbers whose squares are finite
 
 FITS = ("fit", "partial_fit", "fit_transform")
 """Methods that use BLAS in a single thread, in all estimators."""
@@ -234,14 +232,14 @@ def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
     return x
 
 
-def check_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
+def check_weights(weights: Any, n: int) -> np.ndarray:
     """Return weights (n,), not negative and not all zero, scaled to mean one; ones if None."""
     if weights is None:
         return np.ones(n)
-    w = check_vector(weights, n, name)
-    check_magnitude(name, w)
+    w = check_vector(weights, n, "weights")
+    check_magnitude("weights", w)
     if np.any(w < 0) or not np.any(w > 0):
-        raise ValueError(f"{name}: expected non-negative numbers, not all of them zero; the least is {w.min():g}")
+        raise ValueError(f"weights: expected non-negative numbers, not all of them zero; the least is {w.min():g}")
     return w * (n / w.sum())
 
 
@@ -252,8 +250,8 @@ def check_vector(values: Any, n: int, name: str) -> np.ndarray:
         raise ValueError(f"{name} has shape {v.shape}: expected ({n},), one number for each row of X")
     if not np.all(np.isfinite(v)):
         raise ValueError(f"{name} contains NaN or infinity, first in row {int(np.argmax(~np.isfinite(v)))}")
-    if np.any(np.abs(v) > _LARGEST):
-        raise ValueError(f"{name} has numbers beyond {_LARGEST:.0e}, whose squares overflow: expected smaller ones")
+    if np.any(np.abs(v) > MOST):
+        raise ValueError(f"{name} has numbers beyond {MOST:.0e}, whose squares overflow: expected smaller ones")
     return v
 
 

@@ -11,6 +11,7 @@ from kmc.checks import as_array, check_magnitude
 from kmc.kernels.derivatives import kernel_derivative
 from kmc.njit import njit
 
+_BLOCK = 64  # points whose diagonal entries are computed together
 METHODS = ("uniform", "pivoted-cholesky", "k-means")
 
 
@@ -74,8 +75,8 @@ def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
     return np.array(chosen)
 
 
-def _diagonal(kernel, points, block=64):
-    parts = (points[start : start + block] for start in range(0, len(points), block))
+def _diagonal(kernel, points):
+    parts = (points[start : start + _BLOCK] for start in range(0, len(points), _BLOCK))
     return np.concatenate([np.diagonal(kernel_derivative(kernel, "k", part, part)) for part in parts]).copy()
 
 

@@ -23,20 +23,6 @@ def eigh(matrix: np.ndarray, driver: str = "evd") -> tuple[np.ndarray, np.ndarra
     return linalg.eigh(matrix, check_finite=False, driver=driver)
 
 
-def cholesky_whitening(gram: np.ndarray, jitter: float) -> np.ndarray:
-    """W, upper triangular, with Wᵀ (G + jitter I) W = I; the jitter grows tenfold until the factorization succeeds."""
-    eye = np.eye(len(gram))
-    while True:
-        try:
-            lower = linalg.cholesky(gram + jitter * eye, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            jitter *= 10.0
-            if not jitter < np.trace(gram):
-                raise
-            continue
-        return linalg.solve_triangular(lower, eye, lower=True, check_finite=False).T
-
-
 def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8, most: int | None = None) -> np.ndarray:
     """W = V s^-1/2 of a Gram matrix (p, p) = V diag(s) Vᵀ, shape (p, r), with Wᵀ G W = I.
 
@@ -82,22 +68,6 @@ class RidgePath(NamedTuple):
     def coefficients(self, regularization: float) -> np.ndarray:
         """β at one λ, shape (p,)."""
         return self.vectors @ (self.target / (self.eigenvalues + regularization))
-
-    def leave_one_out(self, design: np.ndarray, y: np.ndarray, weights: np.ndarray, regularizations: np.ndarray):
-        """Return the residuals of each y from the fit without it, shape (n, len(regularizations)).
-
-        ``design`` (n, p) and ``y`` are centered by their weighted means, ``weights`` enter M as Σ w φφᵀ; further terms
-        of M (such as a score-matching term) are kept. Removing one square from a quadratic objective divides its
-        residual by 1 - leverage; the unpenalized constant adds w_b / Σ w to the leverage. If 1 - leverage is lost to
-        rounding, the fit does not predict the point, and its residual is y itself.
-        """
-        rotated = design @ self.vectors
-        inverse = 1.0 / (self.eigenvalues[:, None] + regularizations)
-        fitted = rotated @ (self.target[:, None] * inverse)
-        leverage = weights[:, None] * (1.0 / weights.sum() + (rotated**2) @ inverse)
-        slack = 1.0 - leverage
-        known = slack > 1e-6
-        return np.where(known, (y[:, None] - fitted) / np.where(known, slack, 1.0), y[:, None])
 
 
 def ridge_path(matrix: np.ndarray, target: np.ndarray) -> RidgePath:

@@ -15,6 +15,7 @@ from kmc.errors import warn
 from kmc.estimator import Estimator, as_points, check_vector
 from kmc.forms.stream import blocks, checked, is_dask, is_iterator, length, trajectories
 
+_LEAST = 2  # samples of a fit
 SELECTION = 50_000
 """Largest number of samples on which settings are compared; the chosen one is fitted to all samples."""
 
@@ -66,7 +67,7 @@ class Source(NamedTuple):
         return self.rows is None or self.rows > len(sample.x)
 
 
-def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 2) -> Source:
+def open_source(estimator: Estimator, X: Any, weights: Any = None) -> Source:
     """Make a source of the arguments of a ``fit``, and check it as far as possible without a pass over it.
 
     Arrays and inputs that convert to one are checked completely, as in scikit-learn. Memory maps, dask arrays, lists of
@@ -78,12 +79,12 @@ def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 
         Invalid points; weights that are negative, all zero or not one for each point.
     """
     if not is_stream(X):
-        x = estimator._check_points(X, fitting=True, least=least)
+        x = estimator._check_points(X, fitting=True, least=_LEAST)
         return Source(x, None if weights is None else checked_weights(weights, len(x)), len(x), False)
     estimator._forget_fit()
     rows, once = length(X), _once(X, 2) or _once(weights, 1)
-    if rows is not None and rows < least:
-        raise ValueError(f"X has {rows} samples: a minimum of {least} is required")
+    if rows is not None and rows < _LEAST:
+        raise ValueError(f"X has {rows} samples: a minimum of {_LEAST} is required")
     if weights is not None and not is_stream(weights, 1) and rows is not None:
         weights = checked_weights(weights, rows)
     return Source(list(trajectories(X, 2)) if isinstance(X, (list, tuple)) else X, weights, rows, once)

@@ -5,7 +5,6 @@ from scipy import linalg
 from kmc.bases import KernelSections
 from kmc.kernels import Gaussian
 from kmc.linalg import (
-    cholesky_whitening,
     eigen_whitening,
     eigh,
     generalized_eigh,
@@ -13,7 +12,6 @@ from kmc.linalg import (
     solve_shifted,
     symmetric_power,
 )
-from tests.oracles import ridge
 
 pytestmark = pytest.mark.packages
 
@@ -38,30 +36,6 @@ def test_eigenvectors_are_orthonormal_and_in_columns(rng, driver):
     assert vectors.flags.f_contiguous
 
 
-@pytest.mark.parametrize("jitter", [0.0, 1e-3])
-def test_cholesky_whitening_whitens(rng, jitter):
-    k = gram(rng.standard_normal((20, 3)))
-    w = cholesky_whitening(k, jitter)
-    np.testing.assert_allclose(w.T @ (k + jitter * np.eye(20)) @ w, np.eye(20), atol=1e-9)
-    np.testing.assert_array_equal(w, np.triu(w))
-
-
-@pytest.mark.parametrize("jitter", [1e-18, 1e-11])
-def test_cholesky_whitening_survives_duplicates(rng, jitter):
-    """Of a singular Gram matrix, with a jitter that is lost in rounding or not."""
-    k = gram(np.repeat(rng.standard_normal((30, 2)), 4, axis=0), bandwidth=3.0)
-    w = cholesky_whitening(k, jitter)
-    eigenvalues = linalg.eigvalsh(w.T @ k @ w)
-    assert np.isfinite(w).all()
-    assert eigenvalues.min() > -1e-3 and eigenvalues.max() < 1 + 1e-3
-    assert np.sum(eigenvalues > 0.5) >= 20  # the jitter that was needed left the smooth functions alone
-
-
-def test_cholesky_whitening_gives_up_on_an_invalid_gram_matrix():
-    with pytest.raises(linalg.LinAlgError):
-        cholesky_whitening(-np.eye(3), 1e-11)
-
-
 @pytest.fixture
 def regression(rng):
     """Centered design, y, weights that sum to one, and an extra quadratic term."""
@@ -77,31 +51,6 @@ def test_ridge_path_solves(rng, regression, regularization):
     mass, target = phi.T @ (weights[:, None] * phi), phi.T @ (weights * y)
     expected = np.linalg.solve(mass + regularization * np.eye(5), target)
     np.testing.assert_allclose(ridge_path(mass, target).coefficients(regularization), expected, rtol=1e-11)
-
-
-@pytest.mark.parametrize("share", [1.0, 0.7])
-@pytest.mark.parametrize("with_extra", [False, True])
-def test_leave_one_out_is_refitting(regression, with_extra, share):
-    """The weights of the values may sum to less than one, when other terms have a share in the objective."""
-    phi, y, weights, extra = regression
-    weights, extra = share * weights, extra * with_extra
-    path = ridge_path(phi.T @ (weights[:, None] * phi) + extra, phi.T @ (weights * y))
-    regularizations = np.array([1e-6, 1e-3, 1.0])
-    residuals = path.leave_one_out(phi, y, weights, regularizations)
-    expected = [ridge.leave_one_out(phi, y, weights, extra + r * np.eye(5)) for r in regularizations]
-    np.testing.assert_allclose(residuals, np.transpose(expected), rtol=1e-10)
-
-
-def test_a_point_that_decides_its_own_value_is_unknown_without_it(rng):
-    """Leverage one: a function that lives at a single point says nothing of it once it is left out."""
-    phi, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
-    phi = np.column_stack([phi, np.eye(30)[0]])
-    weights = np.full(30, 1 / 30)
-    phi, y = phi - weights @ phi, y - weights @ y
-    path = ridge_path(phi.T @ (weights[:, None] * phi), phi.T @ (weights * y))
-    residuals = path.leave_one_out(phi, y, weights, np.array([1e-14]))[:, 0]
-    assert residuals[0] == y[0]
-    assert np.isfinite(residuals).all()
 
 
 def test_symmetric_power(rng):

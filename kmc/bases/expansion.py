@@ -11,8 +11,7 @@ import numpy as np
 from kmc.bases import general
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion_jit_state import ExpansionState, expansion_state
-from kmc.bases.geometry import RadialGeometry
-from kmc.bases.section_forms import profile_and_metric
+from kmc.bases.section_forms import RadialGeometry, profile_and_metric
 from kmc.checks import as_array, check_magnitude
 from kmc.kernels import Kernel, kernel_derivative
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from kmc import jitted
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
-from kmc.bases.geometry import RadialGeometry
-from kmc.bases.section_forms import profile_and_metric
+from kmc.bases.section_forms import RadialGeometry, profile_and_metric
 from kmc.kernels import Gaussian, Kernel, Program, program, run_program, stack_for
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit

@@ -13,6 +13,7 @@ from kmc.bases.base import Basis
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 from kmc.checks import as_array
 from kmc.kernels import Kernel, frequencies
+from kmc.kernels.exponentials import ROUND
 from kmc.njit import njit
 
 
@@ -229,7 +230,6 @@ jitted.register(FourierState, workspace, value_and_gradient)
 
 _MOST = 1e6  # beyond, multiples of π/2 are no longer exact
 
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to a whole number
 _TWO_OVER_PI = 0.6366197723675814
 _HALF_PI_HIGH = 1.57079632673412561417  # 33 bits: whole multiples up to 2^20 are exact
 _HALF_PI_LOW = 6.07710050650619224932e-11
@@ -251,7 +251,7 @@ def cosines_and_sines(angles, cosines, sines):
             sines[a] = np.sin(angles[a])
         return
     for a in range(angles.size):
-        n = (angles[a] * _TWO_OVER_PI + _ROUND) - _ROUND
+        n = (angles[a] * _TWO_OVER_PI + ROUND) - ROUND
         quarter = n - 4.0 * np.floor(0.25 * n)
         r = (angles[a] - n * _HALF_PI_HIGH) - n * _HALF_PI_LOW
         z = r * r

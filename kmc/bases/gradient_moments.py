@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.bases import general
-from kmc.bases.geometry import RadialGeometry
+from kmc.bases.section_forms import RadialGeometry
 from kmc.kernels import Gaussian, Kernel, Scale, squared_distances
 from kmc.kernels.metric import mapped
 from kmc.njit import njit

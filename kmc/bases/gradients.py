@@ -12,9 +12,8 @@ from kmc.bases import general, gradient_moments
 from kmc.bases.base import Basis
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion import KernelExpansion, check_centers
-from kmc.bases.geometry import RadialGeometry
 from kmc.bases.gradient_moments import mirror
-from kmc.bases.section_forms import profile_and_metric
+from kmc.bases.section_forms import RadialGeometry, profile_and_metric
 from kmc.kernels import Kernel, kernel_derivative
 from kmc.kernels.metric import mapped
 from kmc.njit import njit

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,7 @@ def add_status(commands: Any) -> None:
 
 
 def _status(args: argparse.Namespace) -> None:
+    from kmc.run.display import duration
     from kmc.run.store.commit import read_commit
 
     header, commit = read_commit(args.store)
@@ -101,8 +102,8 @@ def _status(args: argparse.Namespace) -> None:
         "draws": f"{commit.n_draws:,}{_of(commit.draws)} per chain",
         "evaluations": f"{commit.n_evaluations:,}{_of(commit.max_evaluations)}",
         "least ESS": _ess(args.store, header["named"]) if commit.n_draws else "none yet",
-        "sampling": _time(commit.seconds),
-        "written": f"{_time(max(age, 0.0))} ago",  # less than 0 where the clock was set back
+        "sampling": duration(commit.seconds),
+        "written": f"{duration(max(age, 0.0))} ago",  # less than 0 where the clock was set back
     }
     for name, value in rows.items():
         say(f"{name:<12}{value}")
@@ -120,10 +121,6 @@ def _ess(store: Path, named: bool) -> str:
 
 def _of(limit: int | None) -> str:
     return "" if limit is None else f" of {limit:,}"
-
-
-def _time(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))
 
 
 def read(path: Path) -> Any:

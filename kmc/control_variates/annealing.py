@@ -28,7 +28,7 @@ from scipy.special import expit, gammaln, logsumexp
 
 from kmc.control_variates.chain_means import ChainMeans, SteinControls, most_controls
 from kmc.control_variates.domain import EVERYWHERE, Region, holds
-from kmc.control_variates.transitions import bennett
+from kmc.control_variates.replicate import bennett
 from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.njit import njit

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from kmc.control_variates.transitions import Transitions
+from kmc.control_variates.replicate import Transitions
 from kmc.convergence import squared_error
 
 _FOLDS = 10

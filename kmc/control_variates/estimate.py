@@ -21,8 +21,7 @@ from kmc.control_variates.chain_means import without_variance
 from kmc.control_variates.correction import FEW, corrected, stated
 from kmc.control_variates.domain import Domain, UnknownMode
 from kmc.control_variates.means import CHAINS, Means, SurrogateChains, SurrogateMeans, chains_of, mass_by
-from kmc.control_variates.replicate import Replicate
-from kmc.control_variates.transitions import Transitions
+from kmc.control_variates.replicate import Replicate, Transitions
 from kmc.seeds import Stream, substream
 from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.density import Density

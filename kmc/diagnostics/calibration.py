@@ -20,7 +20,7 @@ from kmc.errors import EvaluationError, warn
 from kmc.model.evaluate import Evaluation, Mapper, evaluate_block, stream_of
 from kmc.model.model import Model
 from kmc.model.posterior import TOTAL
-from kmc.model.returned import Failure
+from kmc.model.returned import LOG_LIKELIHOOD, Failure
 from kmc.run.arguments import RunRequest, as_history, as_sampler, refuse_unknown
 from kmc.run.display import steps
 from kmc.run.executors import InProcess, as_executor
@@ -32,7 +32,6 @@ from kmc.run.store.files import LOCK, Folder, Lock, StoreError
 from kmc.run.store.open import as_path
 from kmc.seeds import Seed, as_seed, substream
 
-LOG_LIKELIHOOD = "log_likelihood"
 _SETTINGS = "calibration.json"
 _DEFAULTS = {
     name: p.default

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg, special, stats
 
 from kmc.checks import check_count
-from kmc.convergence import ess_and_rhat
+from kmc.convergence import LARGEST_RHAT, ess_and_rhat
 from kmc.diagnostics.draws import Draws, blocks, groups_of, read_draws
 from kmc.errors import KmcWarning
 from kmc.forms.sums import Lagged, lagged_sums
@@ -36,7 +36,6 @@ REGULARIZATIONS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 SAME = 0.7
 """Two modes with a larger correlation count as one."""
 
-LARGEST_RHAT = 1.05
 LEAST_ESS_PER_CHAIN = 50.0  # in the test half of a chain: 100 for a whole chain
 LEAST_CORRELATION = 0.3  # from which on a parameter is said to be correlated with a mode
 _NAMED = 3  # parameters listed for a mode

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.bases import Basis
-from kmc.bases.geometry import RadialGeometry
-from kmc.bases.section_forms import profile_and_metric
+from kmc.bases.section_forms import RadialGeometry, profile_and_metric
 from kmc.checks import check_count
 from kmc.convergence import autocorrelation_time
 from kmc.diagnostics.draws import read_points, scores_at

@@ -168,7 +168,7 @@ class Lagged:
     @property
     def cross(self) -> np.ndarray:
         """Σ w φ(x_t) φ(x_{t+τ})ᵀ, shape (p, p)."""
-        return self.cross_scatter + self._square(self.first_sum, self.second_sum)
+        return self.cross_scatter + _product(self.first_sum, self.second_sum, self.weight)
 
     def covariances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the covariances C00, C0τ and Cττ, each sample centered by the mean of its own side, as in VAMP."""
@@ -197,9 +197,6 @@ class Lagged:
         return replace(
             self, first_sum=self.first_sum - self.weight * mean, second_sum=self.second_sum - self.weight * mean
         )
-
-    def _square(self, a, b):
-        return np.outer(a, b) / self.weight if self.weight > 0 else np.zeros((len(a), len(b)))
 
     def _positive_weight(self):
         if not self.weight > 0:

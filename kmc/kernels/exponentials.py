@@ -13,7 +13,7 @@ from kmc.njit import njit
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 0.693147180369123816490
 _LN2_LOW = 1.90821492927058770002e-10
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the rounded integer in the low bits
+ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the rounded integer in the low bits
 _LEAST = -700.0
 
 
@@ -47,8 +47,8 @@ def exponential(x: float) -> float:
     at Chebyshev nodes. (The Taylor polynomial of degree 12 is less accurate.)
     """
     x = _LEAST if x < _LEAST else x
-    t = _fma(x, _LOG2E, _ROUND)
-    n = t - _ROUND
+    t = _fma(x, _LOG2E, ROUND)
+    n = t - ROUND
     r = _fma(n, -_LN2_LOW, _fma(n, -_LN2_HIGH, x))
     p = 2.5100491196560127e-08
     p = _fma(p, r, 2.7620090001687383e-07)

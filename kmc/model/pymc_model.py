@@ -245,10 +245,6 @@ class PyMCSpace(SpaceDefaults):
         """Return the variables with ``intervals`` (n, *shape) at vectors (n, d), without computing deterministics."""
         return {name: block.constrained(points) for name, block in self._bounded.items()}
 
-    def log_jacobian(self, x: np.ndarray) -> Any:
-        """Return zero: PyMC's log-density includes the log-Jacobian."""
-        return 0.0 if x.ndim == 1 else np.zeros(len(x))
-
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Return PyMC's initial point plus uniform noise on [-1, 1], (n, d), as its ``jitter+adapt_diag`` does."""
         return self.start + rng.uniform(-1.0, 1.0, (n, self.dim))

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.model.dimensions import RESERVED
 from kmc.model.model import Model
 from kmc.model.simulation import OUTPUTS, PREDICTIVE
 from kmc.model.space import SpaceDefaults
@@ -22,8 +23,6 @@ LOG_LIKELIHOOD = "log_likelihood"
 
 GROUPS = (LOG_LIKELIHOOD, OUTPUTS, PREDICTIVE)
 """Groups of the results whose variables are blobs with the name of the group in front, as in "log_likelihood.y"."""
-
-_RESERVED = ("chain", "draw")
 
 
 def number_of(returned: Any) -> float | None:
@@ -180,7 +179,7 @@ def _one_by_one(blobs):
 def _check_name(model: Model, x: np.ndarray, name: Any) -> None:
     if not isinstance(name, str):
         raise failed_value(model, x, f"log_density returned a blob named {name!r}", "names are strings")
-    if name in model.dims or name in model.coords or group_of(name)[1] in _RESERVED:
+    if name in model.dims or name in model.coords or group_of(name)[1] in RESERVED:
         what = f"log_density returned a blob named {name!r}, which is the name of a parameter or of a dimension"
         raise failed_value(model, x, what, "give it another name")
     if not group_of(name)[1] or "/" in name:

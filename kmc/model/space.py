@@ -84,6 +84,10 @@ class SpaceDefaults:
         """Return the parameters of ``intervals`` (n, *shape) at vectors (n, d), by name."""
         return {}
 
+    def log_jacobian(self, x: np.ndarray) -> Any:
+        """Return zero: the log-density includes the log-Jacobian."""
+        return 0.0 if x.ndim == 1 else np.zeros(len(x))
+
 
 class Block(NamedTuple):
     """Adjacent columns of the vector, which hold one parameter."""

@@ -127,10 +127,6 @@ class StanSpace(SpaceDefaults):
                 self._warn("Stan could not compute the generated quantities of a draw, which are NaN", error)
         return {name: variable.of(rows) for name, variable in self._variables.items()}
 
-    def log_jacobian(self, x: np.ndarray) -> Any:
-        """Return zero: Stan's log-density includes the log-Jacobian."""
-        return 0.0 if x.ndim == 1 else np.zeros(len(x))
-
     def initial_points(self, rng: np.random.Generator, n: int) -> None:
         """Return None: the sampler's default is the same as Stan's."""
 

@@ -37,14 +37,14 @@ def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def panels(k: int, size: tuple[float, float] = (3.4, 2.6)) -> Any:
-    """Make an array of k axes in a new figure, at most four in a row, each of this size in inches."""
+def panels(k: int) -> Any:
+    """Make an array of k axes in a new figure, at most four in a row."""
     require_matplotlib()
     import matplotlib.pyplot as plt
 
     across = min(k, 4)
     down = -(-k // across)
-    figure = plt.figure(figsize=(across * size[0], down * size[1]), layout="constrained")
+    figure = plt.figure(figsize=(3.4 * across, 2.6 * down), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for spare in axes[k:]:
         spare.remove()

@@ -17,8 +17,7 @@ from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.estimate import judge
-from kmc.control_variates.replicate import Replicate
-from kmc.control_variates.transitions import bennett
+from kmc.control_variates.replicate import Replicate, bennett
 from kmc.convergence import ENOUGH_DRAWS, squared_error, worst_rhat
 from kmc.errors import KmcWarning
 from kmc.model.evaluate import Evaluator

@@ -104,7 +104,7 @@ def expectations(
     The means under the surrogate s are known, as draws from it cost nothing, and its gradient gives control variates
     for them (:mod:`kmc.control_variates.chain_means`). Each state x of a chain has a proposal y,
     whose true value is known as well, accepted or not. From s and p at both, weights are computed by which averages
-    over the pairs have exactly the expectations under p and under s (:mod:`kmc.control_variates.transitions`): averages
+    over the pairs have exactly the expectations under p and under s (:mod:`kmc.control_variates.replicate`): averages
     of states and proposals by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. The differences
     between the averages for s and the known means are control variates, with coefficients by regression over other
     parts of the run: a wrong surrogate reduces the precision but causes no bias. A set of controls is used only if it

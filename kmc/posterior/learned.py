@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import logsumexp
 
-from kmc.control_variates.transitions import bennett
+from kmc.control_variates.replicate import bennett
 from kmc.convergence import squared_error
 from kmc.interrupts import uninterrupted
 from kmc.kernel_hmc.learning import Learning

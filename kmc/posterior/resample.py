@@ -66,7 +66,7 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     -----
     log p/s is regressed on a quadratic polynomial in white coordinates. The distance ½ E_s |p/s - fitted ratio|, both
     normalized, is averaged over states and proposals by the weights of their mixture
-    (:mod:`kmc.control_variates.transitions`); for each half of the run, the fit is from the other half.
+    (:mod:`kmc.control_variates.replicate`); for each half of the run, the fit is from the other half.
 
     Of a run with fewer than 100 draws, draws follow the regression of its evaluations, as for :func:`kmc.expectations`,
     with a warning. "total_variation" is then the average distance between functions that the evaluations allow and

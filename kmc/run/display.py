@@ -264,9 +264,10 @@ def _of(limit: int | None) -> str:
 
 
 def _clock(record: Progress) -> str:
-    left = "" if record.phase == "done" or record.remaining is None else f", {_seconds(record.remaining)} left"
-    return f"{_seconds(record.elapsed)}{left}"
+    left = "" if record.phase == "done" or record.remaining is None else f", {duration(record.remaining)} left"
+    return f"{duration(record.elapsed)}{left}"
 
 
-def _seconds(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return seconds as h:mm:ss."""
     return str(timedelta(seconds=round(seconds)))

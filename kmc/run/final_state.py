@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from kmc.run.store.evaluations import Found
 from kmc.run.store.open import settings
 from kmc.run.store.parts import signature
 from kmc.run.store.plain import Plain, flatten, restore
-from kmc.run.store.recorder import difference
+from kmc.run.store.recorder import cut, difference
 from kmc.samplers.base import FURTHER_STATS, STATS
 
 GROUP = "final_state"
@@ -128,7 +127,7 @@ class Continued(NullRecorder):
         chains = run.independent_runs[0].chains
         for i, (one, state) in enumerate(zip(run.independent_runs, self._state["independent_runs"], strict=True)):
             mine = np.s_[:, i * chains : (i + 1) * chains]
-            one.trace.restore(_cut(self._rows, mine), _cut(self._blobs, mine))
+            one.trace.restore(cut(self._rows, mine), cut(self._blobs, mine))
             one.warmup_trace.left_out = state["n_warmup"]
         run.blobs.restore(self._state_blobs)
         run.meter.go_on(*self._limits, run.meter.elapsed)
@@ -189,7 +188,3 @@ def _blob_rows(idata: Any, groups: set[str]) -> dict[str, np.ndarray]:
 
 def _draws_first(variable: Any) -> np.ndarray:
     return np.ascontiguousarray(variable.transpose("draw", "chain", ...).values)
-
-
-def _cut(columns: Mapping[str, np.ndarray], rows: Any) -> dict[str, np.ndarray]:
-    return {name: column[rows] for name, column in columns.items()}

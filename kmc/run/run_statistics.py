@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -406,7 +407,7 @@ class FinishedRun:
     precision: tuple[float, float] | None = None
     has_evaluations: bool = False
 
-    @property
+    @cached_property
     def facts(self) -> Mapping[str, Any]:
         """Return the report of the independent run with the worst surrogate."""
         return max(self.reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))
@@ -421,13 +422,13 @@ class FinishedRun:
         """Return whether the default sampler ran, on exact values: its surrogate explains the acceptance."""
         return self.sampler == "kernel-hmc" and not self.facts.get("noisy")
 
-    @property
+    @cached_property
     def error_of_spread(self) -> tuple[str, float]:
         """Return what measures the spread worst, and its relative standard error: 0 if none is known."""
         width, sd = np.nan_to_num([self.found["width_error"], self.found["sd_error"]])
         return ("standard deviation", sd) if sd > width else ("distance of the 5 % and 95 % quantiles", width)
 
-    @property
+    @cached_property
     def remedies(self) -> Remedies:
         """Return advice in numbers, by effective draws of the tails or of a Gaussian with the same error of spread."""
         error = self.error_of_spread[1]

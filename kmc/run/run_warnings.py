@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kmc.convergence import LARGEST_RHAT
 from kmc.run.budget import draws_cost, extension
 from kmc.run.problems import RunWarning, Said
 from kmc.run.run_statistics import LARGEST_WIDTH_ERROR, LEAST_TAIL_ESS, FinishedRun, attainable_acceptance
@@ -21,7 +22,6 @@ from kmc.run.run_statistics import LARGEST_WIDTH_ERROR, LEAST_TAIL_ESS, Finished
 # were set by hand, for the stated reason.
 FEWEST_ACCEPTED = 0.1  # of any sampler's proposals that could be accepted
 FEWEST_ACCEPTED_CHAINS = 0.4  # of the default sampler's: half of what a good surrogate has
-LARGEST_RHAT = 1.05  # for many draws (rates)
 RHAT_OF_SHORT = 5.0  # divided by the number of draws, added to it: independent draws stay below
 LONGEST_STAY = 8.0  # times the stay that the acceptance rate explains, and also (rates)
 LEAST_STAY = 0.01  # of a chain: at 5 sd, a hundredth of one of four chains shifts a mean by 0.0125 sd

@@ -26,7 +26,6 @@ from kmc.samplers.walkers import Proposal, Walkers, best_starts, requested
 from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.process import Process, Seen, fit_to_draws
 
-BEST_SCALE = 2.38  # of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
 _DECAY = 0.6  # step sizes of the recursion are proportional to sweep^-0.6
 _GAIN = 2.0
 

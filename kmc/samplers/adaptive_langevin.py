@@ -24,7 +24,6 @@ import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
 from kmc.samplers.adapting import (
-    BEST_SCALE,
     AdaptingState,
     DensityLearner,
     Learned,
@@ -39,7 +38,7 @@ from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
 from kmc.samplers.score_field import Field, GradientEstimator
 from kmc.samplers.score_fitter import check_estimator, check_schedule
-from kmc.samplers.walkers import Proposal, start_spread
+from kmc.samplers.walkers import BEST_SCALE, Proposal, start_spread
 
 LANGEVIN, WALK = MOVES.index("langevin"), MOVES.index("random-walk")
 _WARMUP_SHARE = 4  # warm-up has one in so many evaluations of the budget

@@ -13,7 +13,6 @@ import numpy as np
 
 from kmc.checks import as_flag, check_choice, check_count, check_number
 from kmc.samplers.adapting import (
-    BEST_SCALE,
     AdaptingState,
     DensityLearner,
     Moments,
@@ -29,7 +28,7 @@ from kmc.samplers.base import MOVES, SamplerSetup
 from kmc.samplers.moves import differential_evolution
 from kmc.samplers.score_field import GradientEstimator
 from kmc.samplers.score_fitter import check_estimator
-from kmc.samplers.walkers import Proposal, start_spread
+from kmc.samplers.walkers import BEST_SCALE, Proposal, start_spread
 
 # Set by hand, on the targets of the benchmarks.
 KINDS = ("random-walk", "differential-evolution", "independence")

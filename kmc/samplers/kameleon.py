@@ -23,10 +23,10 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import pdist
 
 from kmc.checks import check_choice, check_count, check_number, is_number
-from kmc.samplers.adapting import BEST_SCALE, AdaptingState, Moved, Reservoir, RobbinsMonro, walkers_of, warmup_sweeps
+from kmc.samplers.adapting import AdaptingState, Moved, Reservoir, RobbinsMonro, walkers_of, warmup_sweeps
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
-from kmc.samplers.walkers import Proposal, start_spread
+from kmc.samplers.walkers import BEST_SCALE, Proposal, start_spread
 
 _MOVE, _WALK = MOVES.index("kameleon"), MOVES.index("random-walk")
 _WARMUP_SHARE = 3  # warm-up has one in so many evaluations of the budget

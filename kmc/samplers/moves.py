@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 from kmc.checks import check_count, check_number, is_number
 from kmc.samplers.base import MOVES
-from kmc.samplers.walkers import Proposal
+from kmc.samplers.walkers import BEST_SCALE, Proposal
 
 __all__ = ["DifferentialEvolution", "Independence", "Move", "RandomWalk", "Snooker"]
 
@@ -30,7 +30,6 @@ _LEAST = 10  # states per parameter of a component
 
 # As in the paper of ter Braak and Vrugt (2008), except for the spread of the steps, which was set by hand.
 SNOOKER_PROBABILITY = 0.15  # probability of a snooker update
-_BEST_SCALE = 2.38  # of a step, over sqrt(2 d)
 _SPREAD = 0.7, 1.3  # range of the factor on the step, uniform
 _UNIT_PROBABILITY = 0.1  # probability of a step with γ = 1
 _NOISE = 1e-3  # sd of the noise added to a step, in sds of the archive
@@ -350,7 +349,7 @@ def differential_evolution(
     """
     a, b = archive[rng.choice(len(archive), 2, replace=False)]
     unit = rng.random() < _UNIT_PROBABILITY
-    gamma = 1.0 if unit else scale * _BEST_SCALE / np.sqrt(2 * len(x)) * rng.uniform(*_SPREAD)
+    gamma = 1.0 if unit else scale * BEST_SCALE / np.sqrt(2 * len(x)) * rng.uniform(*_SPREAD)
     noise = _NOISE * (archive.std(axis=0) if sd is None else sd) * rng.standard_normal(len(x))
     return Proposal(x + gamma * (a - b) + noise, 0.0, _DE)
 

@@ -21,7 +21,7 @@ from kmc import jitted
 from kmc.njit import njit
 from kmc.samplers.base import MOVES
 from kmc.samplers.inner_chains import HOPELESS, leapfrog
-from kmc.samplers.walkers import Proposal
+from kmc.samplers.walkers import BEST_SCALE, Proposal
 from kmc.surrogate.coordinates.whitening import Whitening
 
 _STEP = 1e-4  # of differences of the surrogate's gradient, in white coordinates
@@ -221,7 +221,6 @@ def _registered(estimator: Any) -> Any:
 # Set by hand.
 LEAST_STEPS, MOST_STEPS = 5, 20  # range of the leapfrog steps of a path, uniform
 STEP_JITTER = 0.7, 1.0  # range of the factor on the step size, uniform
-_BEST_SCALE = 2.38  # scale of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
 _DECADES = 1.0  # range of this scale, in decades
 
 PATH, WALK = MOVES.index("surrogate"), MOVES.index("random-walk")
@@ -256,7 +255,7 @@ class ScoreMixture(NamedTuple):
 
     def _walk(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
         """Propose a random-walk step: scales range over a decade, so that some of the steps suit any target."""
-        scale = _BEST_SCALE / np.sqrt(len(x)) * 10.0 ** -(_DECADES * rng.random())
+        scale = BEST_SCALE / np.sqrt(len(x)) * 10.0 ** -(_DECADES * rng.random())
         step = self.whitening.inverse @ rng.standard_normal(len(x))
         return Proposal(x + scale * step, 0.0, WALK, step_size=scale)
 

@@ -46,6 +46,7 @@ def decide(rng: np.random.Generator, current: float, proposed: float, *, log_rat
     return uniform < probability, probability
 
 
+BEST_SCALE = 2.38  # of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
 _SPREAD_OF_ONE = 0.1  # relative to the size of start points that are all equal; set by hand
 _CLOUD_SPREAD = 0.5  # of a cloud, relative to that of the start points; set by hand
 

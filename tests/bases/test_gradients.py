@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from kmc.bases import KernelGradients, general, gradient_moments
-from kmc.bases.geometry import RadialGeometry
 from kmc.bases.gradients import sum_dirichlet_by_columns
-from kmc.bases.section_forms import profile_and_metric
+from kmc.bases.section_forms import RadialGeometry, profile_and_metric
 from kmc.forms import accumulate
 from kmc.kernels import (
     Exponential,

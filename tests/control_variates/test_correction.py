@@ -7,7 +7,7 @@ from scipy.signal import lfilter
 from kmc.control_variates import correction
 from kmc.control_variates.correction import corrected
 from kmc.control_variates.estimate import mass_gap
-from kmc.control_variates.transitions import Transitions
+from kmc.control_variates.replicate import Transitions
 from kmc.convergence import squared_error
 from tests.control_variates.synthetic import FalseMode, Flat, Normal, Truncated, Wavy, chains
 

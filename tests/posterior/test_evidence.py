@@ -15,7 +15,7 @@ from kmc.control_variates import annealing
 from kmc.control_variates.annealing import ISLANDS, Base, Mass, mass_of, resampled
 from kmc.control_variates.domain import Region
 from kmc.control_variates.means import chains_of
-from kmc.control_variates.transitions import bennett
+from kmc.control_variates.replicate import bennett
 from kmc.posterior.evidence import Part
 from kmc.posterior.results import read
 from kmc.surrogate.coordinates.transport import IDENTITY

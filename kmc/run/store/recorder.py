@@ -135,10 +135,10 @@ class Recorder:
         independent_runs, chains = self.run.independent_runs, self.run.independent_runs[0].chains
         for i, (one, state) in enumerate(zip(independent_runs, states, strict=True)):
             mine = np.s_[: state["n_draws"], i * chains : (i + 1) * chains]
-            one.trace.restore(_cut(trace, mine), _cut(blobs, mine))
+            one.trace.restore(cut(trace, mine), cut(blobs, mine))
             made, n = self.commit.n_warmup[i], np.s_[: state["n_warmup"]]
             rows, row_blobs = self._read(f"warmup/{i}/trace", made), self._read(f"warmup/{i}/blobs", made)
-            one.warmup_trace.restore(_cut(rows, n), _cut(row_blobs, n))
+            one.warmup_trace.restore(cut(rows, n), cut(row_blobs, n))
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
         """Return results at the points (k, d), if known; StoreError if the run differs from the earlier one."""
@@ -315,7 +315,8 @@ def _rows_counted(name: str, commit: Commit) -> int:
     return commit.n_draws if name.startswith("draws") else commit.n_warmup[int(name.split("/")[1])]
 
 
-def _cut(columns, rows):
+def cut(columns: Mapping[str, np.ndarray], rows: Any) -> dict[str, np.ndarray]:
+    """Return the same rows of all columns."""
     return {name: column[rows] for name, column in columns.items()}
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kmc.control_variates.transitions import Transitions
+from kmc.control_variates.replicate import Transitions
 from tests.oracles import pairs_of_states as oracle
 
 ROWS = 400_000
