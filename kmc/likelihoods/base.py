@@ -103,7 +103,7 @@ class OfData(ABC):
     observe : callable or None
         Maps (outputs, parameters) to what is compared with the data.
     terms : mapping of str to tuple of terms
-        By argument, numbers and names of parameters, see :func:`kmc.likelihoods.arguments.as_terms`.
+        By argument, numbers and names of parameters, see :func:`as_terms`.
 
     Attributes
     ----------
