@@ -65,7 +65,7 @@ def as_array(name: str, data: Any) -> np.ndarray:
 
 
 def check_magnitude(name: str, x: np.ndarray) -> None:
-    """ValueError for numbers whose squares, or sums of them, overflow."""
+    """Raise a ValueError for numbers whose squares, or sums of them, overflow."""
     greatest = float(max(np.max(x, initial=0.0), -np.min(x, initial=0.0)))
     if greatest > MOST:
         raise ValueError(f"{name} contains numbers of up to {greatest:g}: expected at most {MOST:g}, rescale the data")

@@ -63,7 +63,7 @@ def bulk_ess(positions: np.ndarray) -> np.ndarray:
 
 
 def correlation_time(correlation: np.ndarray) -> np.ndarray:
-    """1 + 2 Σ over lags of the correlation (k, n), while sums of neighbors are positive, and made to decrease."""
+    """Return 1 + 2 Σ over lags of the correlation (k, n), while sums of neighbors are positive; made to decrease."""
     even, odd = correlation[:, :-4:2], correlation[:, 1:-3:2]
     positive = np.logical_and.accumulate(even + odd > 0, axis=1)
     descending = np.minimum.accumulate(np.where(positive, even + odd, 0.0), axis=1)
@@ -193,7 +193,7 @@ def in_tails(positions: np.ndarray) -> np.ndarray:
 
 
 def drift(columns: np.ndarray) -> float:
-    """log10 of the probability that the fifths of equally long stationary chains differ as much or more.
+    """Return log10 of the probability that the fifths of equally long stationary chains differ as much or more.
 
     Means over all chains are compared between the fifths. Their standard errors come from the effective sample size
     *within* pieces, which a drift from one to the next does not lower. Corrected for the number of columns
@@ -210,7 +210,7 @@ def drift(columns: np.ndarray) -> float:
 
 
 def disagreement(columns: np.ndarray, independent_runs: int) -> float:
-    """log10 of the probability that independent runs of the same distribution differ in a mean as much or more.
+    """Return log10 of the probability that independent runs of one distribution differ in a mean as much or more.
 
     The chains of an independent run are adjacent. Corrected for the number of columns (Bonferroni); at most 0.
     """
@@ -279,7 +279,7 @@ def _rhat_by_start(column: np.ndarray) -> float:
 
 
 def _log10_p(means, variance):
-    """log10 of the probability of such means (groups, k) if they are equal, given the variance (k,) of each."""
+    """Return log10 of the probability of such means (groups, k) if they are equal, given the variance (k,) of each."""
     moved = variance > 0
     if not np.any(moved):
         return float("inf")
@@ -290,7 +290,7 @@ def _log10_p(means, variance):
 
 
 def _pieces(columns):
-    """(chains, draws, k) -> (_PIECES * chains, draws // _PIECES, k), without the first draws if they do not divide."""
+    """Split (chains, draws, k) into (_PIECES * chains, draws // _PIECES, k), without the first if there is a rest."""
     chains, draws, k = columns.shape
     length = draws // _PIECES
     return columns[:, draws - _PIECES * length :].reshape(_PIECES * chains, length, k)

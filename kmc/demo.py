@@ -111,7 +111,7 @@ def _draws(idata) -> np.ndarray:
 
 
 def _summary(idata):
-    """ArviZ's summary and the published numbers beside it."""
+    """Return ArviZ's summary with the published numbers beside it."""
     summary = import_arviz().summary(idata, round_to="none")
     published = {name: f"{mean:.2g} ({sd:.2g})" for name, (mean, sd) in lv.PUBLISHED.items()}
     summary.insert(2, "published mean (sd)", [published[name] for name in summary.index])

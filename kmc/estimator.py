@@ -146,7 +146,7 @@ class Estimator:
         return np.array([f"{type(self).__name__.lower()}{k}" for k in range(count)], dtype=object)
 
     def _check_points(self, X: Any, *, fitting: bool = False, least: int = 1) -> np.ndarray:
-        """X as a C-contiguous float64 array (n, d).
+        """Return X as a C-contiguous float64 array (n, d).
 
         When ``fitting``, d and the column names are stored and the attributes of an earlier fit are removed, so that a
         fit that fails leaves an unfitted estimator rather than a mixture of two fits.

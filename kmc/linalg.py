@@ -24,7 +24,7 @@ def eigh(matrix: np.ndarray, driver: str = "evd") -> tuple[np.ndarray, np.ndarra
 
 
 def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8, most: int | None = None) -> np.ndarray:
-    """W = V s^-1/2 of a Gram matrix (p, p) = V diag(s) Vᵀ, shape (p, r), with Wᵀ G W = I.
+    """Return W = V s^-1/2 of a Gram matrix (p, p) = V diag(s) Vᵀ, shape (p, r), with Wᵀ G W = I.
 
     The r eigenvalues above ``tolerance`` times the largest are kept, in descending order: r is the numerical rank, or
     ``most`` if that is smaller. Below the square root of the machine epsilon they are rounding errors, and so are forms
@@ -66,7 +66,7 @@ class RidgePath(NamedTuple):
     target: np.ndarray  # Vᵀ b, (p,)
 
     def coefficients(self, regularization: float) -> np.ndarray:
-        """β at one λ, shape (p,)."""
+        """Return β at one λ, shape (p,)."""
         return self.vectors @ (self.target / (self.eigenvalues + regularization))
 
 
@@ -87,7 +87,7 @@ def ridge_system(matrix: np.ndarray, penalty: np.ndarray, regularization: float,
 def ridge_solution(
     matrix: np.ndarray, target: np.ndarray, penalty: np.ndarray, regularization: float, jitter: float | str = "auto"
 ) -> np.ndarray:
-    """β with (A + λP + jitter I) β = target; the shortest one if that system is singular to working precision.
+    """Solve (A + λP + jitter I) β = target; the shortest β if that system is singular to working precision.
 
     Parameters
     ----------
@@ -212,6 +212,6 @@ def _run(product, shift, x, residual, precondition, tolerance, most):
 
 
 def _ratio(residual, shift, x):
-    """|residual| / |shift x|; zero if both are zero."""
+    """Return |residual| / |shift x|; zero if both are zero."""
     above, below = float(np.linalg.norm(residual)), float(shift * np.linalg.norm(x))
     return above / below if below > 0.0 else (0.0 if above == 0.0 else np.inf)

@@ -282,7 +282,7 @@ def _gradients(gradients, shape):
 
 
 def _determination(predicted, true, weights):
-    """1 - Σ w |predicted - true|² / Σ w |true - mean|²; for constant truth, 1 if it is met and 0 if not."""
+    """Return 1 - Σ w |predicted - true|² / Σ w |true - mean|²; for constant truth, 1 if it is met and 0 if not."""
     w = check_weights(weights, len(true))
     columns, errors = true.reshape(len(true), -1), (predicted - true).reshape(len(true), -1)
     error = np.sum(w @ errors**2)
@@ -382,7 +382,7 @@ class HermiteLoss:
         return matrix, target
 
     def solution(self, penalty: np.ndarray, regularization: float) -> tuple[np.ndarray, float]:
-        """α (p,) and c that minimize the loss + λ αᵀPα; c is zero without an intercept."""
+        """Solve for α (p,) and c that minimize the loss + λ αᵀPα; c is zero without an intercept."""
         matrix, target = self.system()
         jitter = JITTER * np.trace(matrix) / len(matrix)
         coefficients = ridge_solution(matrix, target, penalty, regularization, jitter)
@@ -400,5 +400,5 @@ class HermiteLoss:
         return float(loss)
 
     def _mean_residual(self, coefficients):
-        """E[y - αᵀφ]."""
+        """Return E[y - αᵀφ]."""
         return float((self.forms.get("value_sum") - self.forms.get("mean") @ coefficients) / self.forms.weight)

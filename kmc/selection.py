@@ -66,7 +66,7 @@ class Search:
         return self._best
 
     def table(self) -> dict[str, np.ndarray]:
-        """``cv_results_``: a row for each candidate and regularization; empty if there was nothing to choose.
+        """Return ``cv_results_``: a row for each candidate and regularization; empty if there was nothing to choose.
 
         The candidate's fields, ``regularization``, ``objective`` (mean over folds) and ``std_error`` (over folds).
         """

@@ -232,7 +232,7 @@ def _first(source, ndim, most, name):
 
 
 def check_repeatable(X: Any) -> None:
-    """TypeError for samples that can be read only once."""
+    """Raise a TypeError for samples that can be read only once."""
     if any(hasattr(part, "__next__") for part in trajectories(X, 2)):
         raise TypeError("X is an iterator, which can be read only once, but it is needed repeatedly: give arrays")
 

@@ -43,26 +43,26 @@ class Basis:
             """Number of functions p."""
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) values at the rows of x (n, d)."""
+        """Return the (n, p) values at the rows of x (n, d)."""
         raise self._lacks("values")
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, p, d) gradients."""
+        """Return the (n, p, d) gradients."""
         raise self._lacks("gradients")
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) Laplacians."""
+        """Return the (n, p) Laplacians."""
         raise self._lacks("laplacians")
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-        """(n, p) partial derivatives ∂^α, for a multi-index α of d whole numbers.
+        """Return the (n, p) partial derivatives ∂^α, for a multi-index α of d whole numbers.
 
         By default those of order 0 and 1, from values and gradients; TypeError for others.
         """
         return general.derivative(self, x, index)
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """(n, p) derivatives <∇φ_a, v> along a vector at each row of x, ``vectors`` (n, d)."""
+        """Return the (n, p) derivatives <∇φ_a, v> along a vector at each row of x, ``vectors`` (n, d)."""
         return general.directional(self, x, vectors)
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -82,7 +82,7 @@ class Basis:
         return None
 
     def gram(self) -> np.ndarray | None:
-        """(p, p) inner products of the functions in a reproducing-kernel space; None if there is no such space."""
+        """Return the inner products (p, p) of the functions in a reproducing-kernel space; None if there is none."""
         return None
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -160,15 +160,15 @@ class Contraction:
         object.__setattr__(self, "coefficients", coefficients)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """f at the rows of x (n, d), shape (n,)."""
+        """Return f at the rows of x (n, d), shape (n,)."""
         return self._sliced(self.basis.contract_values, x, np.empty(len(x)))
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """∇f at the rows of x (n, d), shape (n, d)."""
+        """Return ∇f at the rows of x (n, d), shape (n, d)."""
         return self._sliced(self.basis.contract_gradients, x, np.empty(x.shape))
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """Δf at the rows of x (n, d), shape (n,)."""
+        """Return Δf at the rows of x (n, d), shape (n,)."""
         return self._sliced(self.basis.contract_laplacians, x, np.empty(len(x)))
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
@@ -319,15 +319,15 @@ class UserFunctions(Basis):
         return f"UserFunctions({', '.join(given)}, size={self.size})"
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) values."""
+        """Return the (n, p) values."""
         return self._evaluate("values", x, (len(x), self.size))
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, p, d) gradients."""
+        """Return the (n, p, d) gradients."""
         return self._evaluate("gradients", x, (len(x), self.size, x.shape[1]))
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) Laplacians."""
+        """Return the (n, p) Laplacians."""
         return self._evaluate("laplacians", x, (len(x), self.size))
 
     def _evaluate(self, name, x, shape):
@@ -380,15 +380,15 @@ class Whitened(Basis):
         return self.matrix.shape[1]
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, r) values."""
+        """Return the (n, r) values."""
         return self.basis.values(x) @ self.matrix
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, r, d) gradients."""
+        """Return the (n, r, d) gradients."""
         return np.einsum("npd,pr->nrd", self.basis.gradients(x), self.matrix, optimize=True)
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, r) Laplacians."""
+        """Return the (n, r) Laplacians."""
         return self.basis.laplacians(x) @ self.matrix
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
@@ -396,11 +396,11 @@ class Whitened(Basis):
         return self.basis.sum_linear(x, weights, base_gradient) @ self.matrix
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """(n, r) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        """Return the (n, r) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
         return self.basis.directional(x, vectors) @ self.matrix
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-        """(n, r) partial derivatives ∂^α."""
+        """Return the (n, r) partial derivatives ∂^α."""
         return self.basis.derivative(x, index) @ self.matrix
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:

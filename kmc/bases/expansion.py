@@ -82,15 +82,15 @@ class KernelExpansion:
         object.__setattr__(self, "_forms", forms)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """f at the rows of x (n, d), shape (n,)."""
+        """Return f at the rows of x (n, d), shape (n,)."""
         return self._evaluate(self._forms.values, x, "values", 0)
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """∇f at the rows of x (n, d), shape (n, d)."""
+        """Return ∇f at the rows of x (n, d), shape (n, d)."""
         return self._evaluate(self._forms.gradient, x, "gradient", 1)
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """Δf at the rows of x (n, d), shape (n,)."""
+        """Return Δf at the rows of x (n, d), shape (n,)."""
         return self._evaluate(self._forms.laplacian, x, "Laplacian", 2)
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
@@ -142,7 +142,7 @@ class KernelExpansion:
 
 
 def check_centers(centers: Any) -> np.ndarray:
-    """Centers as a contiguous array (m, d) of finite numbers, or an error."""
+    """Return centers as a contiguous array (m, d) of finite numbers, or raise an error."""
     out = as_array("centers", centers)
     if out.ndim != 2 or 0 in out.shape:
         raise ValueError(f"centers has shape {out.shape}: expected (m, d), points are rows")
@@ -183,7 +183,7 @@ class _RadialForms:
         self.numbers_per_point = len(expansion.centers) * (general.NUMBERS // _NUMBERS)
 
     def values(self, x):
-        """Σ α q - 2q' (v·β) + γ (4q''u + 2Tq')."""
+        """Return Σ α q - 2q' (v·β) + γ (4q''u + 2Tq')."""
         x, s, q = self._profiles(x, 0)
         out = np.zeros(len(x))
         if self._alpha is not None:
@@ -195,7 +195,7 @@ class _RadialForms:
         return out
 
     def gradient(self, x):
-        """Σ c v - 2q' Mβ + 8γq'' Mv, c = 2αq' - 4q''(v·β) + γ(8q'''u + 4Tq'')."""
+        """Return Σ c v - 2q' Mβ + 8γq'' Mv, c = 2αq' - 4q''(v·β) + γ(8q'''u + 4Tq'')."""
         geometry, trace = self._geometry, self._geometry.trace
         x, s, q = self._profiles(x, 1)
         c = np.zeros_like(s)
@@ -213,7 +213,7 @@ class _RadialForms:
         return geometry.pull(total)
 
     def laplacian(self, x):
-        """Σ α (4q''u + 2Tq') - (8q'''u + 4Tq'')(v·β) - 8q'' (Mv·β) + γ Δ_x Δ_y q."""
+        """Return Σ α (4q''u + 2Tq') - (8q'''u + 4Tq'')(v·β) - 8q'' (Mv·β) + γ Δ_x Δ_y q."""
         geometry, trace = self._geometry, self._geometry.trace
         x, s, q = self._profiles(x, 2)
         out = np.zeros(len(x))
@@ -231,7 +231,7 @@ class _RadialForms:
         return out
 
     def hessian(self, x):
-        """(d, d) at a point x (d,): the sum over centers of these terms.
+        """Return the Hessian (d, d) at a point x (d,): the sum over centers of these terms.
 
         α (2q' M + 4q'' vvᵀ) - 8q''' (v·β) vvᵀ - 4q'' (Mβ vᵀ + v (Mβ)ᵀ + (v·β) M)
         + γ ((8q'''u + 4Tq'') M + (16q''''u + 8Tq''') vvᵀ + 16q''' (Mv vᵀ + v (Mv)ᵀ) + 8q'' M²).

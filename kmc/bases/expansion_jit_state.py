@@ -143,7 +143,7 @@ def value_and_gradient(state, x, gradient, work):
 
 @njit()
 def _map(frame, x, z):
-    """z = A (x - origin)."""
+    """Write z = A (x - origin)."""
     size, d = frame.shape
     if size == 1:
         for i in range(d):

@@ -80,7 +80,7 @@ class FourierFeatures(Basis):
 
     @classmethod
     def draw(cls, kernel: Kernel, count: int, dim: int, rng: np.random.Generator | int | None) -> Self:
-        """``count`` random features of a stationary kernel on R^dim.
+        """Draw ``count`` random features of a stationary kernel on R^dim.
 
         The same state of ``rng`` gives frequencies that scale with the kernel's bandwidth, and the same phases.
         """
@@ -94,19 +94,19 @@ class FourierFeatures(Basis):
         return len(self.frequencies)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) values."""
+        """Return the (n, p) values."""
         return self._cosines_and_sines(x)[0]
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, p, d): -√(2/p) a sin(ωᵀx + b) ω."""
+        """Return -√(2/p) a sin(ωᵀx + b) ω, (n, p, d)."""
         return -self._cosines_and_sines(x)[1][:, :, None] * self.frequencies
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, p): -|ω|² φ."""
+        """Return -|ω|² φ, (n, p)."""
         return self.values(x) * -self._squares
 
     def gram(self) -> np.ndarray:
-        """(p, p) identity: the features are an orthonormal basis of their own finite-dimensional space."""
+        """Return the identity (p, p): the features are an orthonormal basis of their own finite-dimensional space."""
         return np.eye(self.size)
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -125,11 +125,11 @@ class FourierFeatures(Basis):
         return total
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """(n, p) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        """Return the (n, p) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
         return -self._cosines_and_sines(x)[1] * (vectors @ self.frequencies.T)
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-        """(n, p) partial derivatives ∂^α: each derivative shifts the cosine by a quarter turn."""
+        """Return ∂^α of the functions, (n, p): each derivative shifts the cosine by a quarter turn."""
         order = sum(index)
         wave = self._cosines_and_sines(x)[order % 2]
         sign = 1.0 if order % 4 in (0, 3) else -1.0
@@ -162,7 +162,7 @@ class FourierFeatures(Basis):
         )
 
     def _cosines_and_sines(self, x):
-        """√(2/p) a times the cosines, and the sines, of all angles, (n, p) both."""
+        """Return √(2/p) a times the cosines, and the sines, of all angles, (n, p) both."""
         angles = x @ self.frequencies.T
         angles += self.phases
         cosines, sines = np.empty_like(angles), np.empty_like(angles)

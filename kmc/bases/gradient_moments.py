@@ -38,7 +38,7 @@ _STEP = 64  # samples at a time: BLAS runs such small products without packing
 def sum_dirichlet(
     profile: Kernel, geometry: RadialGeometry, selected: np.ndarray, x: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Σ_b w_b B_bᵀ B_b between the selected functions a d + i, (p, p).
+    """Return Σ_b w_b B_bᵀ B_b between the selected functions a d + i, (p, p).
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def _strip(samples, a, moments):
 
 
 def _pulled(mapping, blocks):
-    """Aᵀ block A, (d, d, width)."""
+    """Return Aᵀ block A, (d, d, width)."""
     k, d = mapping.shape
     half = mapping.T @ blocks.reshape(k, -1)
     return mapping.T @ half.reshape(d, k, -1)

@@ -93,20 +93,20 @@ class KernelGradients(Basis):
         return len(self._selected)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, p): ∂/∂y_ai k(x, y_a)."""
+        """Return ∂/∂y_ai k(x, y_a), (n, p)."""
         return self._forms.values(self._points(x))
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, p, d)."""
+        """Return the gradients, (n, p, d)."""
         return self._forms.gradients(self._points(x))
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, p)."""
+        """Return the Laplacians, (n, p)."""
         self._check_smooth()
         return self._forms.laplacians(self._points(x))
 
     def gram(self) -> np.ndarray:
-        """(p, p) Gram matrix of the reproducing-kernel space, ∂_i ∂_{j+d} k(y_a, y_b)."""
+        """Return the (p, p) Gram matrix of the reproducing-kernel space, ∂_i ∂_{j+d} k(y_a, y_b)."""
         return self._forms.gram()
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -206,14 +206,14 @@ class GradientForms:
         return block.reshape(self._centers.size, -1)[np.ix_(self._selected, self._selected)]
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
+        """Return Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
         total = np.zeros((self.size, self.size))
         for rows in self._slices(x):
             total += general.sum_dirichlet(self, x[rows], weights[rows])
         return total
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
-        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
+        """Return Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
         total = np.zeros(self.size)
         for rows in self._slices(x):
             total += general.sum_linear(self, x[rows], weights[rows], _part(base_gradient, rows))
@@ -251,7 +251,7 @@ class RadialForms(GradientForms):
         return sums(self._profile, self._geometry, self._selected, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
-        """Σ c v + M Σ d v + M Σ p g with c = -(8q'''u + 4Tq'') + w v·g, d = -8q'', u = |v|², T = tr M."""
+        """Return Σ c v + M Σ d v + M Σ p g with c = -(8q'''u + 4Tq'') + w v·g, d = -8q'', u = |v|², T = tr M."""
         geometry = self._geometry
         total = np.zeros(geometry.centers.shape)
         for rows in general.slices(len(x), 4 * len(total)):
@@ -281,7 +281,7 @@ class RadialForms(GradientForms):
 def sum_dirichlet_by_columns(
     profile: Kernel, geometry: RadialGeometry, selected: np.ndarray, x: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Σ_b w_b B_bᵀ B_b, (p, p), over centered points x (n, d); arguments as in :func:`columns_at`."""
+    """Return Σ_b w_b B_bᵀ B_b, (p, p), over centered points x (n, d); arguments as in :func:`columns_at`."""
     p = len(selected)
     total = np.zeros((p, p), order="F")
     for rows in general.slices(len(x), p * x.shape[1]):
@@ -292,7 +292,7 @@ def sum_dirichlet_by_columns(
 
 
 def columns_at(profile: Kernel, geometry: RadialGeometry, x: np.ndarray, selected: np.ndarray) -> np.ndarray:
-    """∂_i ∂_{j+d} k(x_b, y_a) for the selected numbers a d + j, (p, d, n) with i in the middle, at centered points."""
+    """Return ∂_i ∂_{j+d} k(x_b, y_a) for the selected numbers a d + j, (p, d, n) with i in the middle, x centered."""
     _, q1, q2 = profile.derivatives(geometry.distances(x), 2)
     out = np.empty((len(selected), x.shape[1], len(x)))
     pulled, centers = mapped(x, geometry.matrix), mapped(geometry.centers, geometry.matrix)

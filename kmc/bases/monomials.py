@@ -107,22 +107,22 @@ class Monomials(Basis):
         return len(self.exponents)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) values."""
+        """Return the (n, p) values."""
         return self._powers(x, 1 + self.size)[1:].T
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, p, d) gradients: e_i z^(e - δ_i) / scale_i."""
+        """Return the (n, p, d) gradients: e_i z^(e - δ_i) / scale_i."""
         index, factor = self._first
         return self._lower(x).T[:, index] * factor
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) Laplacians: the sum over i of e_i (e_i - 1) z^(e - 2δ_i) / scale_i²."""
+        """Return the (n, p) Laplacians: the sum over i of e_i (e_i - 1) z^(e - 2δ_i) / scale_i²."""
         index, factor = self._second
         lower = self._lower(x).T
         return sum(lower[:, index[:, i]] * factor[:, i] for i in range(self.dim))
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-        """(n, p) partial derivatives ∂^α: falling factorials of the exponents times z^(e - α), over scale^α."""
+        """Return ∂^α of the functions, (n, p): falling factorials of the exponents times z^(e - α), over scale^α."""
         alpha = np.asarray(index)
         rest = self.exponents - alpha
         place = {tuple(e): a for a, e in enumerate(self.exponents.tolist(), start=1)} | {(0,) * self.dim: 0}
@@ -166,7 +166,7 @@ class Monomials(Basis):
         return np.bincount(index.ravel(), (factor * coefficients[:, None]).ravel(), len(lower)) @ lower
 
     def _gradient_coefficients(self, coefficients):
-        """∂_i Σ_a coefficients_a φ_a in the constant and the monomials of degree below ``degree``, shape (d, q)."""
+        """Return ∂_i Σ_a coefficients_a φ_a in the constant and the monomials of lower degree, shape (d, q)."""
         index, factor = self._first
         return np.stack(
             [np.bincount(index[:, i], factor[:, i] * coefficients, self._count_lower()) for i in range(self.dim)]

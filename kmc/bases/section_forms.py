@@ -67,35 +67,35 @@ class RadialGeometry:
         return x - self.origin
 
     def distances(self, x: np.ndarray) -> np.ndarray:
-        """|A(x - y)|², (n, m)."""
+        """Return |A(x - y)|², (n, m)."""
         return self._distances(x, self._metric)
 
     def pulled_distances(self, x: np.ndarray, distances: np.ndarray) -> np.ndarray:
-        """|M(x - y)|², (n, m), given ``distances(x)``."""
+        """Return |M(x - y)|², (n, m), given ``distances(x)``."""
         return distances if self._metric is None else self._distances(x, self.matrix)
 
     def twice_pulled_distances(self, x: np.ndarray, distances: np.ndarray) -> np.ndarray:
-        """|AM(x - y)|², (n, m), given ``distances(x)``."""
+        """Return |AM(x - y)|², (n, m), given ``distances(x)``."""
         return distances if self._metric is None else self._distances(x, self._metric @ self.matrix)
 
     def pull(self, r: np.ndarray) -> np.ndarray:
-        """M r for the rows of r."""
+        """Return M r for the rows of r."""
         return r if self._metric is None else r @ self.matrix
 
     def inner(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """<x_b - y_a, g_b>, (n, m), for vectors g (n, d) at the points."""
+        """Return <x_b - y_a, g_b>, (n, m), for vectors g (n, d) at the points."""
         return np.einsum("nd,nd->n", x, g)[:, None] - g @ self.centers.T
 
     def inner_at_centers(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """<x_b - y_a, g_a>, (n, m), for vectors g (m, d) at the centers."""
+        """Return <x_b - y_a, g_a>, (n, m), for vectors g (m, d) at the centers."""
         return x @ g.T - np.einsum("md,md->m", self.centers, g)
 
     def sum_over_points(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Σ_b coefficients_ba (x_b - y_a), (m, d)."""
+        """Return Σ_b coefficients_ba (x_b - y_a), (m, d)."""
         return coefficients.T @ x - coefficients.sum(axis=0)[:, None] * self.centers
 
     def sum_over_centers(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Σ_a coefficients_ba (x_b - y_a), (n, d)."""
+        """Return Σ_a coefficients_ba (x_b - y_a), (n, d)."""
         return coefficients.sum(axis=1)[:, None] * x - coefficients @ self.centers
 
     def _distances(self, x, matrix):
@@ -117,20 +117,20 @@ class SectionForms(Protocol):
         """Return the Laplacians at points (n, d), shape (n, p)."""
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
+        """Return Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
 
     @property
     def sum_mass_and_dirichlet(self) -> Both | None:
         """A function that sums both forms in one pass; None if the kernel is not radial."""
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
-        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
+        """Return Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Return the derivatives along a vector at each point, ``vectors`` (n, d), shape (n, m)."""
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
+        """Return Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
 
 
 def section_forms(kernel: Kernel, centers: np.ndarray) -> SectionForms:
@@ -174,12 +174,12 @@ class RadialForms:
         return 2.0 * q1[:, :, None] * self._geometry.pull(x[:, None, :] - self._geometry.centers)
 
     def laplacians(self, x):
-        """4 q'' |AᵀA (x - y)|² + 2 tr(AᵀA) q'."""
+        """Return 4 q'' |AᵀA (x - y)|² + 2 tr(AᵀA) q'."""
         x, s, (_, q1, q2) = self._profiles(x, 2)
         return 4.0 * q2 * self._geometry.pulled_distances(x, s) + 2.0 * self._geometry.trace * q1
 
     def sum_dirichlet(self, x, weights):
-        """½ [(T∘S)ᵀT + Tᵀ(T∘S) - D ∘ TᵀT] with T = 2 √w q', S and D the distances of points pulled by AᵀA."""
+        """Return ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D ∘ TᵀT] with T = 2 √w q', S and D the distances of points pulled by AᵀA."""
         x, s, (_, t) = self._profiles(x, 1)
         t *= 2.0 * np.sqrt(weights)[:, None]
         s = self._geometry.pulled_distances(x, s)
@@ -192,7 +192,7 @@ class RadialForms:
         return mass_and_dirichlet(self._kernel, self._geometry, self._between, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
-        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (m,)."""
+        """Return Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (m,)."""
         x, s, (_, q1, q2) = self._profiles(x, 2)
         q2 *= self._geometry.pulled_distances(x, s)
         total = 4.0 * (weights @ q2) + 2.0 * self._geometry.trace * (weights @ q1)
@@ -209,7 +209,7 @@ class RadialForms:
         return q1
 
     def contract_gradients(self, x, coefficients):
-        """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
+        """Return Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
         x, _, (_, q1) = self._profiles(x, 1)
         q1 *= 2.0 * coefficients
         return self._geometry.pull(self._geometry.sum_over_centers(q1, x))
@@ -255,17 +255,17 @@ class DotProductForms:
         return q1[:, :, None] * self._pulled
 
     def laplacians(self, x):
-        """q'' |AᵀA y|²."""
+        """Return q'' |AᵀA y|²."""
         return self._kernel.derivatives(x @ self._pulled.T, 2)[2] * np.einsum("md,md->m", self._pulled, self._pulled)
 
     def sum_dirichlet(self, x, weights):
-        """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (m, m)."""
+        """Return Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (m, m)."""
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         half = np.sqrt(weights)[:, None] * q1
         return (half.T @ half) * (self._pulled @ self._pulled.T)
 
     def sum_linear(self, x, weights, base_gradient):
-        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (m,)."""
+        """Return Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (m,)."""
         _, q1, q2 = self._kernel.derivatives(x @ self._pulled.T, 2)
         total = (weights @ q2) * np.einsum("md,md->m", self._pulled, self._pulled)
         if base_gradient is not None:
@@ -278,7 +278,7 @@ class DotProductForms:
         return q1 * (vectors @ self._pulled.T)
 
     def contract_gradients(self, x, coefficients):
-        """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
+        """Return Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         return (q1 * coefficients) @ self._pulled
 
@@ -305,11 +305,11 @@ class MixedForms:
         return kernel_derivative(self._kernel, "xx", x, self._centers)
 
     def sum_dirichlet(self, x, weights):
-        """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (m, m)."""
+        """Return Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (m, m)."""
         return general.sum_dirichlet(self, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
-        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (m,)."""
+        """Return Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (m,)."""
         return general.sum_linear(self, x, weights, base_gradient)
 
     def directional(self, x, vectors):
@@ -317,14 +317,14 @@ class MixedForms:
         return general.directional(self, x, vectors)
 
     def contract_gradients(self, x, coefficients):
-        """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
+        """Return Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
         return np.einsum("nmd,m->nd", self.gradients(x), coefficients, optimize=True)
 
 
 def mass_and_dirichlet(
     kernel: Any, geometry: RadialGeometry, between: np.ndarray, x: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Σ w φ (m,), Σ w (φ - φ̄)(φ - φ̄)ᵀ and Σ w <∇φ, ∇φᵀ>, (m, m), of sections of q(|A(x - y)|²) at centers y.
+    """Return Σ w φ (m,), Σ w (φ - φ̄)(φ - φ̄)ᵀ and Σ w <∇φ, ∇φᵀ>, (m, m), of sections of q(|A(x - y)|²) at y.
 
     With T = 2 √w q' and S, D the distances of points to centers and between centers (both pulled by AᵀA), the second is
     ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D∘TᵀT] (Cabannes and Bach 2023, algorithm 3, without its loops). For a Gaussian, T is the

@@ -70,20 +70,20 @@ class KernelSections(Basis):
         return len(self.centers)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, m) kernel values."""
+        """Return the (n, m) kernel values."""
         return self._forms.values(x)
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, m, d)."""
+        """Return the gradients, (n, m, d)."""
         return self._forms.gradients(x)
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, m)."""
+        """Return the Laplacians, (n, m)."""
         self._check_smooth()
         return self._forms.laplacians(x)
 
     def gram(self) -> np.ndarray:
-        """(m, m) Gram matrix of the reproducing-kernel space, k(y_a, y_b)."""
+        """Return the (m, m) Gram matrix of the reproducing-kernel space, k(y_a, y_b)."""
         return self._forms.values(self.centers)
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -101,11 +101,11 @@ class KernelSections(Basis):
         return self._forms.sum_linear(x, weights, base_gradient)
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """(n, m) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        """Return the (n, m) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
         return self._forms.directional(x, vectors)
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-        """(n, m) partial derivatives ∂^α, of order up to four."""
+        """Return the (n, m) partial derivatives ∂^α, of order up to four."""
         if sum(index) >= 2:
             self._check_smooth(sum(index))
         return derivative(self.kernel, index, x, self.centers)

@@ -228,7 +228,7 @@ class Name(NamedTuple):
 
 
 def as_name(text: str) -> Name:
-    """``module:name`` or ``file.py:name``."""
+    """Parse ``module:name`` or ``file.py:name``."""
     where, colon, what = text.rpartition(":")
     if not (colon and where and what):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form module:name or file.py:name")

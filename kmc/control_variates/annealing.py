@@ -255,7 +255,7 @@ class _Path:
         return _Level(beta, particles, ratios)
 
     def log_masses(self, levels: list[_Level]) -> np.ndarray:
-        """log of the masses from temperature one to q, relative to that of q, by each island: (temperatures, islands).
+        """Return the logs of the masses from temperature one to q, relative to q's, by island: (temperatures, islands).
 
         The ratio of neighbors is exp(c) E_lower[l(u - c)] / E_higher[l(c - u)] for any c, where u is the log of the
         ratio of their densities and l(u) = 1 / (1 + exp(-u)). The best c is Bennett's, and means have control variates.
@@ -325,7 +325,7 @@ def resampled(
 
 @njit()
 def _base_value(base, z, gradient):
-    """log q(z); its gradient is written into ``gradient``."""
+    """Return log q(z), and write its gradient into ``gradient``."""
     w = base.root @ (z - base.mean)
     square = 0.0
     for i in range(w.size):

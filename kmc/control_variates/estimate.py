@@ -390,7 +390,7 @@ def _affordable(means, deadline):
 
 
 def mass_gap(pairs: Transitions) -> tuple[float, float]:
-    """log of the mass of s over that of p by the pairs, less that by states and proposals apart, and its error.
+    """Return the log-mass of s over p by the pairs, less that by states and proposals apart, and its error.
 
     The first is exact for any s, if few pairs have p much less than s at both ends. The second treats the proposals as
     independent draws from s.

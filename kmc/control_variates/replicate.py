@@ -204,7 +204,7 @@ class Transitions:
         return float(self.run.mean())
 
     def ratio(self) -> tuple[float, np.ndarray]:
-        """Z_s / Z_p, up to the shift, and a series (chains, n) with mean zero whose error is that of the ratio.
+        """Return Z_s / Z_p, up to the shift, and a series (chains, n) with mean zero whose error is that of the ratio.
 
         Z_s is the mass of s in the region, without that which :meth:`unseen` is about.
         The number of pairs is random as well, but a mean over them does not vary with it.
@@ -214,7 +214,7 @@ class Transitions:
         return mean, np.where(self.run, weight - mean, 0.0) / self.share
 
     def unseen(self, y: np.ndarray) -> np.ndarray:
-        """V(g) over the mass of s in the region, from g at y (chains, n, k): (k,).
+        """Return V(g) over the mass of s in the region, from g at y (chains, n, k): (k,).
 
         Dead points of A are near its border, from where chains end on either side: the odds that they end at a dead
         point are about 0 to 1. So U(g) is half of it, give or take another half.
@@ -245,7 +245,7 @@ class Transitions:
         return Transitions(self.start[:, sweeps], self.end[:, sweeps], self.run[:, sweeps], self.shift, inside)
 
     def mass_gap(self) -> float:
-        """log Z_s / Z_p by the pairs, minus Bennett's estimate from states and proposals separately.
+        """Return log Z_s / Z_p by the pairs, minus Bennett's estimate from states and proposals separately.
 
         In a region, Bennett's is of the masses that both have there; NaN if no state or no proposal is in it.
         """
@@ -270,7 +270,7 @@ class Transitions:
 
 
 def bennett(first: np.ndarray, second: np.ndarray) -> float:
-    """log Z_1 / Z_2 from log f_1 - log f_2 at draws of 1 (n,) and of 2 (m,).
+    """Return log Z_1 / Z_2 from log f_1 - log f_2 at draws of 1 (n,) and of 2 (m,).
 
     Bennett (1976), "Efficient estimation of free energy differences from Monte Carlo data", Journal of Computational
     Physics 22: the mean probability of density 1 in the mixture, over all draws, equals its fraction of the draws.

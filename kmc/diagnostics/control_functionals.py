@@ -216,7 +216,7 @@ def _centers(points, count, rng):
 
 
 def _values(f, points):
-    """f at the draws, (n, k), and whether it returns one number for each."""
+    """Return f at the draws, (n, k), and whether it returns one number for each."""
     values = as_array("f", f(points.copy()) if callable(f) else f)
     if not callable(f) and values.ndim >= 2 and values.shape[0] * values.shape[1] == len(points):
         values = values.reshape(len(points), *values.shape[2:])

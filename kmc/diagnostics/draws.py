@@ -80,7 +80,7 @@ def blocks(values: np.ndarray) -> list[np.ndarray]:
 
 
 def scores_at(score: Any, points: np.ndarray) -> np.ndarray:
-    """∇ log p at the rows of points (n, d), shape (n, d).
+    """Return ∇ log p at the rows of points (n, d), shape (n, d).
 
     Parameters
     ----------

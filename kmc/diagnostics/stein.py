@@ -261,7 +261,7 @@ class SteinSections(Basis):
         return self.matrix.shape[1] + self.functions
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, r + k) values at rows (x, s(x), f(x))."""
+        """Return (n, r + k) values at rows (x, s(x), f(x))."""
         d = self.centers.shape[1]
         sections = stein_kernel(self.kernel, x[:, :d], x[:, d : 2 * d], self.centers, self.scores)
         return np.concatenate([sections @ self.matrix, x[:, 2 * d :]], axis=1)
@@ -274,7 +274,7 @@ class SteinSections(Basis):
 
 
 def _radial(profile, metric, x, x_scores, y, y_scores):
-    """<s, s'> q + 2q' <s' - s, M(x - y)> - 2q' tr M - 4q'' |M(x - y)|²."""
+    """Return <s, s'> q + 2q' <s' - s, M(x - y)> - 2q' tr M - 4q'' |M(x - y)|²."""
     geometry = RadialGeometry(metric, y)
     x = geometry.centered(x)
     s = geometry.distances(x)
@@ -291,7 +291,7 @@ def _radial(profile, metric, x, x_scores, y, y_scores):
 
 
 def _dot_product(profile, metric, x, x_scores, y, y_scores):
-    """<s, s'> q + q' (<s, Mx> + <s', My> + tr M) + q'' <Mx, My>, at <x, My>."""
+    """Return <s, s'> q + q' (<s, Mx> + <s', My> + tr M) + q'' <Mx, My>, at <x, My>."""
     matrix = np.eye(x.shape[1]) if metric is None else metric.T @ metric
     mx, my = x @ matrix, y @ matrix
     q0, q1, q2 = profile.derivatives(mx @ y.T, 2)

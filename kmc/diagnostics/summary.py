@@ -113,7 +113,7 @@ class Circle(NamedTuple):
         return float(self.wrapped(np.angle(self._resultant(values)) * self.period / (2.0 * np.pi)))
 
     def sd(self, values: np.ndarray) -> float:
-        """Sqrt(-2 log R) as a length, where R is the length of the mean of unit vectors: the sd, if that is small.
+        """Return sqrt(-2 log R) as a length, R that of the mean of unit vectors: the sd, if that is small.
 
         See Mardia and Jupp (2000), "Directional statistics", section 2.3.
         """

@@ -309,7 +309,7 @@ class Pairs:
 
 
 def centered(weights: np.ndarray | None, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Σ w a, and the rows √w (a - ā), for a (n, ...) and weights (n,); ``weights=None`` means ones.
+    """Return Σ w a, and the rows √w (a - ā), for a (n, ...) and weights (n,); ``weights=None`` means ones.
 
     Products of such rows sum to scatters. If the total weight is zero, they are zero.
     """

@@ -142,7 +142,7 @@ class Product(Kernel):
         return min(self.left.differentiability, self.right.differentiability)
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """(fg)^(k) = Σ_j C(k, j) f^(j) g^(k-j)."""
+        """Return (fg)^(k) = Σ_j C(k, j) f^(j) g^(k-j)."""
         if self.kind is None:
             return super().derivatives(u, order)
         postfix = self.postfix()
@@ -268,7 +268,7 @@ class RadialFunction(Kernel):
         check_number(self, "differentiability", 0, np.inf, ends="[]")
 
     def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """q, q', ... up to that order at squared distances of any shape; ValueError if fewer were given."""
+        """Return q, q', ... up to that order at squared distances of any shape; ValueError if fewer were given."""
         return _derivatives(self, s, order)
 
 
@@ -303,7 +303,7 @@ class DotProductFunction(Kernel):
         set_checked(self, length, "bandwidth")
 
     def derivatives(self, t: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """q, q', ... up to that order at inner products of any shape; ValueError if fewer were given."""
+        """Return q, q', ... up to that order at inner products of any shape; ValueError if fewer were given."""
         return _derivatives(self, t, order)
 
 

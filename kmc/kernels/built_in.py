@@ -24,10 +24,10 @@ class RadialKernel(Protocol):
     """A positive-definite radial kernel."""
 
     def profile(self, s: np.ndarray) -> np.ndarray:
-        """q(s) at squared distances of any shape."""
+        """Return q(s) at squared distances of any shape."""
 
     def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """q, q', ... up to that order (at most 4) at squared distances of any shape."""
+        """Return q, q', ... up to that order (at most 4) at squared distances of any shape."""
 
 
 class _BuiltIn(Kernel, ABC):
@@ -36,7 +36,7 @@ class _BuiltIn(Kernel, ABC):
     kind = "distance"
 
     def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """q, q', ... up to that order (at most 4) at squared distances of any shape."""
+        """Return q, q', ... up to that order (at most 4) at squared distances of any shape."""
         return evaluate(self.postfix(), s, order)
 
     @abstractmethod
@@ -245,7 +245,7 @@ class Polynomial(Kernel):
         set_checked(self, length, "bandwidth")
 
     def derivatives(self, t: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """q, q', ... up to that order (at most 4) at inner products of any shape."""
+        """Return q, q', ... up to that order (at most 4) at inner products of any shape."""
         rate = 1.0 / self.bandwidth**2
         orders = range(derivative_order(order) + 1)
         base = rate * np.asarray(t, dtype=float) + self.offset
@@ -278,7 +278,7 @@ class ExponentialDotProduct(Kernel):
         set_checked(self, length, "bandwidth")
 
     def derivatives(self, t: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """q, q', ... up to that order (at most 4) at inner products of any shape."""
+        """Return q, q', ... up to that order (at most 4) at inner products of any shape."""
         rate = 1.0 / self.bandwidth**2
         orders = range(derivative_order(order) + 1)
         q = np.exp(rate * np.asarray(t, dtype=float))

@@ -50,7 +50,7 @@ class Metric(Kernel):
         return self.kernel.differentiability
 
     def map(self, x: np.ndarray) -> np.ndarray:
-        """Ax at the rows of x (n, d), shape (n, k). Equal rows have equal images, to the last bit."""
+        """Return Ax at the rows of x (n, d), shape (n, k). Equal rows have equal images, to the last bit."""
         return mapped(x, self.matrix)
 
     def scaled(self, factor: float) -> Metric:
@@ -112,7 +112,7 @@ _NEAR = 1e-3  # of |x|² + |y|²: below it the fast formula loses three digits
 
 
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """|x_i - y_j|^2 for rows of x (n, d) and y (m, d), shape (n, m); never negative, and 0 for equal points.
+    """Return |x_i - y_j|² for rows of x (n, d) and y (m, d), shape (n, m); never negative, and 0 for equal points.
 
     Both are centered first, which preserves the digits of data far from the origin. A matrix product gives
     |x|² + |y|² - 2 x·y. The few pairs that are close relative to their distance from the center, for which that formula

@@ -131,7 +131,7 @@ def run_program(program: Program, s: np.ndarray, order: int, stack: np.ndarray) 
 
 
 def evaluate(postfix: tuple[Instruction, ...], s: np.ndarray, order: int) -> tuple[np.ndarray, ...]:
-    """q, q', ... of a program at squared distances of any shape; ``derivatives`` of radial kernels calls it."""
+    """Return q, q', ... of a program at squared distances of any shape; ``derivatives`` of radial kernels calls it."""
     order = derivative_order(order)
     s = np.asarray(s, dtype=float)
     flat = np.ascontiguousarray(s).reshape(-1)
@@ -180,7 +180,7 @@ def _scale(f, factor, order, n):
 
 @njit()
 def _multiply(f, g, order, n):
-    """Leibniz: (fg)^(k) = Σ_j C(k, j) f^(j) g^(k-j), from the highest order down so that f can be overwritten."""
+    """Write (fg)^(k) = Σ_j C(k, j) f^(j) g^(k-j), from the highest order down so that f can be overwritten."""
     for k in range(order, -1, -1):
         row, factor = f[k], g[0]
         for a in range(n):
@@ -194,7 +194,7 @@ def _multiply(f, g, order, n):
 
 @njit(error_model="numpy")
 def gaussian(s, rate, _, order, out):
-    """q = exp(-rate s), q' = -rate q, ..."""
+    """Write q = exp(-rate s), q' = -rate q, ..."""
     n = s.size
     q = out[0]
     for a in range(n):
@@ -207,7 +207,7 @@ def gaussian(s, rate, _, order, out):
 
 @njit(error_model="numpy")
 def power(s, scale, exponent, order, out):
-    """q = w^-exponent with w = 1 + scale s; each derivative is the previous one times -(exponent + k - 1) scale / w."""
+    """Write q = w^-exponent, w = 1 + scale s; each derivative is the last one times -(exponent + k - 1) scale / w."""
     _inverse_power(s, scale, exponent, out[0])
     n = s.size
     for k in range(1, order + 1):
@@ -219,7 +219,7 @@ def power(s, scale, exponent, order, out):
 
 @njit(error_model="numpy")
 def _inverse_power(s, scale, exponent, q):
-    """(1 + scale s)^-exponent: small multiples of 1/2 by products and a square root, which are vectorized."""
+    """Write (1 + scale s)^-exponent: small multiples of 1/2 by products and a square root, which are vectorized."""
     n = s.size
     halves = int(2.0 * min(exponent, 8.0))
     if halves != 2.0 * exponent:

@@ -310,7 +310,7 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
 
 
 def _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng, domain):
-    """log Z_s / Z_p and its error, from states and true values at draws from the surrogate.
+    """Return log Z_s / Z_p and its error, from states and true values at draws from the surrogate.
 
     In a region they are of the masses that both have there, and the states say which share is there.
     """
@@ -341,7 +341,7 @@ def _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng, 
 
 
 def _sum(logs, errors):
-    """log of a sum, and its error, from logs of its terms and theirs."""
+    """Return the log of a sum, and its error, from logs of its terms and theirs."""
     total = float(logsumexp(logs))
     return total, float(np.linalg.norm(np.exp(np.array(logs) - total) * np.array(errors)))
 
@@ -399,7 +399,7 @@ def _method(idata: Any) -> str:
 
 
 def _divergence(idata: Any, part: Part) -> tuple[float, float]:
-    """E log-likelihood - log Z, and its error; NaN if the likelihood is not known."""
+    """Return E log-likelihood - log Z, and its error; NaN if the likelihood is not known."""
     total = _log_likelihood(idata)
     if total is None or not total.size:
         return np.nan, np.nan

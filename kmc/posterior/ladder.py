@@ -142,19 +142,19 @@ def mbar(excess: np.ndarray, betas: np.ndarray) -> tuple[np.ndarray, float, floa
 
 
 def _times(betas: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """β l, and 0 for β = 0 whatever l."""
+    """Return β l, and 0 for β = 0 whatever l."""
     return np.where(betas > 0, betas * np.where(betas > 0, levels[:, None], 0.0), 0.0)
 
 
 def _first_guess(excess: np.ndarray, betas: np.ndarray) -> np.ndarray:
-    """log Z_k by the trapezoidal rule of thermodynamic integration: d log Z / dβ = E_β l."""
+    """Return log Z_k by the trapezoidal rule of thermodynamic integration: d log Z / dβ = E_β l."""
     means = np.array([row[np.isfinite(row)].mean() for row in np.moveaxis(excess, 2, 0)])
     steps = -np.diff(betas) * 0.5 * (means[1:] + means[:-1])
     return -np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def _free_energies(exponents: np.ndarray, count: int, start: np.ndarray) -> np.ndarray:
-    """f (k,) up to a constant, the first being 0: the minimum of a convex function."""
+    """Return f (k,) up to a constant, the first being 0: the minimum of a convex function."""
 
     def objective(rest: np.ndarray) -> tuple[float, np.ndarray]:
         free = np.concatenate([[0.0], rest])

@@ -174,7 +174,7 @@ def _of_replicate(replicate: Replicate, count: int, seed: np.random.SeedSequence
 
 
 def _fitted(replicate: Replicate, sweeps: slice) -> LogRatio:
-    """log p/s as a quadratic polynomial, from some of the sweeps; it is bounded by its values at the states."""
+    """Fit log p/s by a quadratic polynomial, from some of the sweeps; it is bounded by its values at the states."""
     transitions = replicate.transitions()
     run = transitions.run[:, sweeps]
     x, y = replicate.starts[:, sweeps][run], replicate.ends[:, sweeps][run]

@@ -281,7 +281,7 @@ class Run:
         return values
 
     def _check_ascent(self, overflow: np.ndarray | None = None) -> None:
-        """EvaluationError if the log-density increases without bound; costs a few evaluations if that is suspected.
+        """Raise an EvaluationError if the log-density increases without bound; this may cost a few evaluations.
 
         ``overflow`` is a place (d,) where the function overflowed.
         """

@@ -113,10 +113,10 @@ class NullRecorder:
         return False
 
     def recall(self, points: np.ndarray) -> None:
-        """None: nothing was evaluated before."""
+        """Return None: nothing was evaluated before."""
 
     def recall_ahead(self, chain: int, x: np.ndarray) -> None:
-        """None: nothing was evaluated before."""
+        """Return None: nothing was evaluated before."""
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """Do nothing."""
