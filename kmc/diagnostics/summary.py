@@ -16,6 +16,7 @@ import pandas as pd
 
 from kmc import convergence
 from kmc.diagnostics.draws import columns, labeled_posterior, posterior_of, read_draws
+from kmc.model.posterior import LOG_PRIOR, TOTAL
 from kmc.run.problems import sentences_of
 from kmc.unwritable import import_arviz
 
@@ -24,7 +25,6 @@ _LEAST = ("mcse_sd", "mcse_mean")
 """Columns that are left out first."""
 
 _SHOWN = 10  # numbers in a line
-_PARTS = ("total_log_likelihood", "log_prior")
 
 
 def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
@@ -274,14 +274,14 @@ def best(idata: Any) -> Best:
         return _plain(variable.transpose("chain", "draw", ...).values[place])
 
     parameters = {str(name): at(variable) for name, variable in posterior.data_vars.items()}
-    parts = [at(blobs[name]) if name in blobs and blobs[name].ndim == 2 else None for name in _PARTS]
+    parts = [at(blobs[name]) if name in blobs and blobs[name].ndim == 2 else None for name in (TOTAL, LOG_PRIOR)]
     draw = Point(parameters, float(log_density[place]), *parts)
     try:
         recorded = json.loads(idata.attrs.get("best", "null"))
         if recorded is None or recorded["log_density"] < draw.log_density:
             return Best(draw, draw)
         parameters = {name: _plain(value) for name, value in recorded["parameters"].items()}
-        return Best(draw, Point(parameters, float(recorded["log_density"]), *map(recorded.get, _PARTS)))
+        return Best(draw, Point(parameters, float(recorded["log_density"]), *map(recorded.get, (TOTAL, LOG_PRIOR))))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError("the attribute 'best' of idata is not what a run of kmc records") from error
 
