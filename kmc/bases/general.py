@@ -11,6 +11,9 @@ from kmc.kernels import axes_of
 
 NUMBERS = 2**21  # in one array of gradients: 16 MB
 
+FEW = 256
+"""Points whose values, of some hundred functions, stay in the processor's cache."""
+
 
 class Differentiable(Protocol):
     """The part of :class:`kmc.bases.Basis` that forms of derivatives need."""
@@ -30,6 +33,11 @@ def slices(n: int, numbers_per_row: int) -> Iterator[slice]:
     """Return slices of n rows, each with at most about ``NUMBERS`` numbers."""
     step = max(NUMBERS // max(numbers_per_row, 1), 1)
     return (slice(start, start + step) for start in range(0, n, step))
+
+
+def few(n: int) -> Iterator[slice]:
+    """Slices of n rows, each with at most ``FEW`` rows."""
+    return (slice(start, start + FEW) for start in range(0, n, FEW))
 
 
 def sum_dirichlet(basis: Differentiable, x: np.ndarray, weights: np.ndarray) -> np.ndarray:

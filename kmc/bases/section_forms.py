@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg.blas import dgemm, dsyrk
 
 from kmc.bases import general
 from kmc.bases.base import Both
@@ -41,6 +42,7 @@ class RadialGeometry:
         self.centers = centers - self.origin
         self.trace = float(centers.shape[1] if metric is None else np.sum(metric**2))
         self._metric = metric
+        self._mapped = self.centers if metric is None else mapped(self.centers, metric)
 
     @cached_property
     def principal(self) -> tuple[np.ndarray | None, np.ndarray]:
@@ -68,7 +70,7 @@ class RadialGeometry:
 
     def distances(self, x: np.ndarray) -> np.ndarray:
         """Return |A(x - y)|², (n, m)."""
-        return self._distances(x, self._metric)
+        return squared_distances(x if self._metric is None else mapped(x, self._metric), self._mapped)
 
     def pulled_distances(self, x: np.ndarray, distances: np.ndarray) -> np.ndarray:
         """Return |M(x - y)|², (n, m), given ``distances(x)``."""
@@ -99,8 +101,6 @@ class RadialGeometry:
         return coefficients.sum(axis=1)[:, None] * x - coefficients @ self.centers
 
     def _distances(self, x, matrix):
-        if matrix is None:
-            return squared_distances(x, self.centers)
         return squared_distances(mapped(x, matrix), mapped(self.centers, matrix))
 
 
@@ -329,11 +329,11 @@ def mass_and_dirichlet(
     With T = 2 √w q' and S, D the distances of points to centers and between centers (both pulled by AᵀA), the second is
     ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D∘TᵀT] (Cabannes and Bach 2023, algorithm 3, without its loops). For a Gaussian, T is the
     mass's own matrix up to a factor, and one product less is needed. Functions are shifted by their value at a
-    reference before they are squared, so that a large mean costs no digits.
+    reference before they are squared, so that a large mean costs no digits. Products are summed in place.
     """
     m = len(geometry.centers)
     count, shift = (float(len(x)) if weights is None else float(weights.sum())), np.zeros(m)
-    total, scatter, cross, square = np.zeros(m), np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+    total, (scatter, cross, square) = np.zeros(m), (np.zeros((m, m), order="F") for _ in range(3))
     gaussian = isinstance(kernel, Gaussian)
     for start in range(0, len(x), ROWS):
         points = geometry.centered(x[start : start + ROWS])
@@ -352,19 +352,34 @@ def mass_and_dirichlet(
             _scale_gaussian(q, slope, pulled, root, shift)
         else:
             _scale(q, slope, pulled, root, shift)
-            square += slope.T @ slope
+            square = dsyrk(1.0, slope.T, 1.0, square, overwrite_c=1)
         total += root @ q
-        scatter += q.T @ q
-        cross += pulled.T @ slope
-    if gaussian:
-        square = scatter + np.outer(shift, total) + np.outer(total, shift) + count * np.outer(shift, shift)
-        factor = (2.0 * kernel.rate) ** 2
-        square *= factor
-        cross *= factor
-    dirichlet = 0.5 * (cross + cross.T - between * square)
-    if count > 0:
-        scatter -= np.outer(total, total) / count
-    return total + count * shift, scatter, dirichlet
+        scatter = dsyrk(1.0, q.T, 1.0, scatter, overwrite_c=1)
+        cross = dgemm(1.0, pulled.T, slope.T, 1.0, cross, trans_b=1, overwrite_c=1)
+    factor = (2.0 * kernel.rate) ** 2 if gaussian else 0.0
+    _finish(scatter, cross, square, between, total, shift, count, factor)
+    return total + count * shift, scatter.T, cross.T  # symmetric: in the order of rows
+
+
+@njit(error_model="numpy")
+def _finish(scatter, cross, square, between, total, shift, count, factor):
+    """Replace the upper triangle of ``scatter`` by the centered matrix, and ``cross`` by the Dirichlet form.
+
+    For a Gaussian, ``factor`` is (2 rate)², and ``square`` is not read.
+    """
+    m = len(total)
+    for j in range(m):
+        for i in range(j + 1):
+            own, apart = scatter[i, j], cross[i, j] + cross[j, i]
+            if factor > 0.0:
+                raw = own + shift[i] * total[j] + total[i] * shift[j] + count * shift[i] * shift[j]
+                energy = 0.5 * factor * (apart - between[j, i] * raw)
+            else:
+                energy = 0.5 * (apart - between[j, i] * square[i, j])
+            cross[i, j] = cross[j, i] = energy
+            if count > 0.0:
+                own -= total[i] * total[j] / count
+            scatter[i, j] = scatter[j, i] = own
 
 
 @njit(error_model="numpy")

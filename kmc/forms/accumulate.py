@@ -11,12 +11,13 @@ import numpy as np
 
 from kmc.bases import Basis
 from kmc.bases.base import as_basis
+from kmc.bases.general import few
 from kmc.checks import is_whole
 from kmc.forms.stream import Block, blocks, length
-from kmc.forms.sums import FORMS, Forms, Lagged, Pairs, centered, consecutive_sums, lagged_sums
+from kmc.forms.sums import FORMS, Forms, Lagged, Pairs, centered, consecutive_sums, lagged_sums, reversible_sums
 
-SLICE = 256
-"""Samples at which a basis is evaluated at once: its arrays stay in the processor's cache."""
+LAGGED = ("lagged", "reversible")
+"""Forms of pairs of samples, both in the attribute ``lagged`` of the sums."""
 
 PATIENCE = 5.0
 """Seconds before a bar is shown."""
@@ -41,8 +42,9 @@ def accumulate(
     basis : Basis
         A basis of p functions.
     x : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-        Each item of a list is a trajectory, which matters to the form "lagged" only.
-    forms : sequence of {"mass", "values", "dirichlet", "gradients", "linear", "lagged"}
+        Each item of a list is a trajectory, which matters to the last two forms only.
+    forms : sequence of {"mass", "values", "dirichlet", "gradients", "linear", "lagged", "reversible"}
+        "reversible" is "lagged" with each pair in both directions, in two thirds of the time or less; not both.
     weights : array_like, shape (n,), optional
         Not negative; ones by default. For a list of trajectories also a list of arrays, for a stream also an iterator
         of blocks, whose lengths may differ from those of x; the same applies to the next three.
@@ -53,7 +55,7 @@ def accumulate(
     base_gradient : array_like, shape (n, d), or callable, optional
         ∇log q0 at the samples, or a function from points (k, d) to (k, d), for the form "linear"; zero by default.
     lagtime : int, optional
-        The τ of the form "lagged", in samples: all pairs (x_t, x_{t+τ}) within a trajectory, repeated states included.
+        The τ of the last two forms, in samples: all pairs (x_t, x_{t+τ}) within a trajectory, repeated states included.
     block : int
         Samples per block.
 
@@ -192,12 +194,12 @@ class _Accumulator:
         self._basis, self._forms = basis, forms
         self._sums: dict[int, Forms] = {}
         self._lagged: dict[int, Lagged] = {}
-        self._lagtime = lagtime
+        self._lagtime, self._reversible = lagtime, "reversible" in forms
         self._buffer = np.empty((0, 0))
-        self._pairs = Pairs(lagtime) if "lagged" in forms else None
+        self._pairs = None if lagtime is None else Pairs(lagtime)
 
     def add(self, part: Block) -> None:
-        needed = {"values", "lagged"} if _together(self._basis, self._forms) else {"mass", "values", "lagged"}
+        needed = {"values", *LAGGED} if _together(self._basis, self._forms) else {"mass", "values", *LAGGED}
         phi = self._values(part.x) if needed & set(self._forms) else part.x
         for label, rows in _groups(part.labels):
             _add(self._sums, label, _sums(self._basis, self._forms, part.take(rows), phi[rows]))
@@ -209,10 +211,10 @@ class _Accumulator:
         n = len(x)
         if n > len(self._buffer):
             self._buffer = np.empty((n, self._basis.size))
-        for start in range(0, n, SLICE):
-            rows = slice(start, min(start + SLICE, n))
-            self._buffer[rows] = self._basis.values(x[rows])
-        return self._buffer[:n]
+        out = self._buffer[:n]
+        for rows in few(n):
+            out[rows] = self._basis.values(x[rows])
+        return out
 
     def finish(self) -> list[Forms]:
         """Return the sums of the labels 0, 1, ...; ValueError if one of them has no samples."""
@@ -238,11 +240,16 @@ class _Accumulator:
         if not np.any(within):
             return
         if part.weights is None and np.all(within) and np.all(labels == labels[0]):
-            _add(self._lagged, int(labels[0]), consecutive_sums(rows, self._lagtime))
+            if self._reversible:
+                found = reversible_sums(rows[: -self._lagtime], rows[self._lagtime :], None)
+            else:
+                found = consecutive_sums(rows, self._lagtime)
+            _add(self._lagged, int(labels[0]), found)
             return
+        sums = reversible_sums if self._reversible else lagged_sums
         for label, own in _groups(labels[within]):
             first = np.flatnonzero(within)[own]
-            pair = lagged_sums(rows[first], rows[first + self._lagtime], weights[first])
+            pair = sums(rows[first], rows[first + self._lagtime], weights[first])
             _add(self._lagged, label, pair)
 
 
@@ -310,15 +317,19 @@ def _contiguous(n, folds):
 def _check_forms(forms, values, gradients, lagtime, block):
     if isinstance(forms, str) or not len(forms):
         raise ValueError(f"forms={forms!r}: expected a sequence of names out of {FORMS}")
-    unknown = [name for name in forms if name not in FORMS]
+    known = (*FORMS, "reversible")
+    unknown = [name for name in forms if name not in known]
     if unknown:
-        raise ValueError(f"forms={forms!r}: {unknown[0]!r} is not one of {FORMS}")
+        raise ValueError(f"forms={forms!r}: {unknown[0]!r} is not one of {known}")
     if "values" in forms and values is None:
         raise ValueError("values=None: the form 'values' needs an array of shape (n,)")
     if "gradients" in forms and gradients is None:
         raise ValueError("gradients=None: the form 'gradients' needs an array of shape (n, d)")
-    if ("lagged" in forms) != (lagtime is not None):
-        raise ValueError(f"lagtime={lagtime!r}: the form 'lagged' needs a lagtime, and no other form takes one")
+    if len(set(LAGGED) & set(forms)) != (lagtime is not None):
+        raise ValueError(
+            f"forms={forms!r}, lagtime={lagtime!r}: 'lagged' needs a lagtime, as 'reversible' does, only one of the "
+            "two can be summed, and no other form takes one"
+        )
     if lagtime is not None and not (is_whole(lagtime) and lagtime >= 1):
         raise ValueError(f"lagtime={lagtime!r}: expected a whole number of samples, at least 1")
     if not (is_whole(block) and block >= 1):

@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
+
+from kmc.bases.general import FEW, few
 
 FORMS = ("mass", "values", "dirichlet", "gradients", "linear", "lagged")
 
@@ -43,7 +46,7 @@ class Forms:
     linear : ndarray, shape (p,)
         Σ w (Δφ + <∇φ, ∇log q0>), the linear term of score matching.
     lagged : Lagged
-        Moments of the pairs φ(x_t), φ(x_{t+τ}).
+        Moments of the pairs φ(x_t), φ(x_{t+τ}); of the form "reversible" in both directions.
     mass_scatter, value_scatter, square_scatter : ndarray (p, p), ndarray (p,), float
         Σ w (φ - Eφ)(φ - Eφ)ᵀ, Σ w (φ - Eφ)(y - Ey) and Σ w (y - Ey)².
     """
@@ -207,19 +210,18 @@ class Lagged:
         def scatters(of, a, b, both):
             return of.weight, getattr(of, a), getattr(of, b), getattr(of, both)
 
-        names = {
-            "first_scatter": ("first_sum", "first_sum"),
-            "second_scatter": ("second_sum", "second_sum"),
-            "cross_scatter": ("first_sum", "second_sum"),
-        }
+        def together(*names):
+            return merged(scatters(self, *names), scatters(other, *names), sign)
+
+        first = together("first_sum", "first_sum", "first_scatter")
+        both_ways = self.first_scatter is self.second_scatter and other.first_scatter is other.second_scatter
         return Lagged(
             weight=self.weight + sign * other.weight,
             first_sum=self.first_sum + sign * other.first_sum,
             second_sum=self.second_sum + sign * other.second_sum,
-            **{
-                both: merged(scatters(self, *sums, both), scatters(other, *sums, both), sign)
-                for both, sums in names.items()
-            },
+            first_scatter=first,
+            second_scatter=first if both_ways else together("second_sum", "second_sum", "second_scatter"),
+            cross_scatter=together("first_sum", "second_sum", "cross_scatter"),
         )
 
 
@@ -235,6 +237,36 @@ def lagged_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray | Non
         second_scatter=second.T @ second,
         cross_scatter=first.T @ second,
     )
+
+
+def reversible_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> Lagged:
+    """Return the moments of n pairs, the rows of ``first`` and ``second`` (n, p), each counted in either direction.
+
+    Each direction has half of the weight of the pair, so that the moments are those of :meth:`Lagged.reversible`. With
+    u = φ(x_t) + φ(x_{t+τ}) and v = φ(x_t) - φ(x_{t+τ}) they are Σ w (uuᵀ ± vvᵀ) / 4: two symmetric products, where
+    :func:`lagged_sums` needs a general one besides.
+    """
+    n, p = first.shape
+    weight = float(n if weights is None else weights.sum())
+    shift = first.mean(axis=0) if n else np.zeros(p)
+    total, squares, (u, v) = np.zeros(p), [np.zeros((p, p), order="F") for _ in range(2)], np.empty((2, FEW, p))
+    for rows in few(n):
+        a, b = first[rows], second[rows]
+        both = np.add(a, b, out=u[: len(a)]), np.subtract(a, b, out=v[: len(a)])
+        both[0][:] -= 2.0 * shift
+        if weights is None:
+            total += both[0].sum(axis=0)
+        else:
+            total += weights[rows] @ both[0]
+            for part in both:
+                part *= np.sqrt(weights[rows])[:, None]
+        squares = [dsyrk(0.25, part.T, 1.0, square, overwrite_c=1) for part, square in zip(both, squares)]
+    plus, minus = (square + np.triu(square, 1).T for square in squares)  # dsyrk leaves the lower triangle zero
+    half = 0.5 * total
+    if weight > 0:
+        plus -= np.outer(half, half / weight)
+    mass, cross = plus + minus, plus - minus
+    return Lagged(weight, half + weight * shift, half + weight * shift, mass, mass, cross)
 
 
 def consecutive_sums(rows: np.ndarray, lagtime: int) -> Lagged:
@@ -331,12 +363,15 @@ def merged(
     Each is (Σ w, Σ w a, Σ w b, scatter). Removing a part is adding its weights with the opposite sign.
     """
     (w, a, b, s), (v, c, d, t) = first, second
-    total = s + sign * t
+    total = s + t if sign > 0 else s - t
     v = sign * v
     if w == 0.0 or v == 0.0 or abs(w + v) <= 1e-15 * abs(w):
         return total
     apart_a, apart_b = np.atleast_1d(a / w - sign * c / v), np.atleast_1d(b / w - sign * d / v)
-    return total + (w * v / (w + v)) * np.outer(apart_a, apart_b).reshape(np.shape(total))
+    apart = np.outer(apart_a, apart_b).reshape(np.shape(total))
+    apart *= w * v / (w + v)
+    apart += total
+    return apart
 
 
 def _signed(a, b, sign):

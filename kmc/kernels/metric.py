@@ -153,7 +153,7 @@ def median_distance(points: np.ndarray, most: int = 1000) -> float:
     """
     if len(points) > most:
         points = points[np.linspace(0, len(points) - 1, most).astype(int)]
-    s = squared_distances(points, points)[np.triu_indices(len(points), 1)]
+    s = _above_diagonal(squared_distances(points, points))
     if not np.any(s > 0):
         raise ValueError(
             f"all {len(points)} points are equal, or too close for floating-point numbers: no distance "
@@ -161,6 +161,20 @@ def median_distance(points: np.ndarray, most: int = 1000) -> float:
         )
     median = np.median(s)
     return float(np.sqrt(median if median > 0 else np.median(s[s > 0])))
+
+
+@njit()
+def _above_diagonal(matrix):
+    """Return the entries above the diagonal, row by row."""
+    n = len(matrix)
+    out = np.empty(n * (n - 1) // 2)
+    start = 0
+    for i in range(n):
+        row = matrix[i]
+        for j in range(i + 1, n):
+            out[start + j - i - 1] = row[j]
+        start += n - i - 1
+    return out
 
 
 @njit()

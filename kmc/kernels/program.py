@@ -145,6 +145,9 @@ def evaluate(postfix: tuple[Instruction, ...], s: np.ndarray, order: int) -> tup
 @njit()
 def _evaluate(codes, params, s, order, out):
     program = Program(codes, params)  # numba unboxes two arrays ten times as fast as a tuple of them
+    if codes.size == 1 and order == 0:  # a single pass, which needs no stack
+        run_program(program, s, order, out.reshape(1, 1, s.size))
+        return
     stack = stack_for(program, min(s.size, _TILE))
     for start in range(0, s.size, _TILE):
         tile = s[start : start + _TILE]

@@ -28,7 +28,7 @@ from kmc.spectral.uncertainty import Uncertainty
 SAMPLES_PER_FUNCTION = 10
 """A minimum: more functions could jump across every gap between samples, and give false modes of eigenvalue zero."""
 
-MOST_FOR_SHAPES = 5_000
+MOST_FOR_SHAPES = 2_000
 """Samples by which the shapes of the modes are judged."""
 
 SAMPLES_PER_LANDMARK = 4
@@ -120,10 +120,11 @@ class DiffusionMap(EigenfunctionMap):
     At most one function for ten samples is used, those with the largest eigenvalues of the kernel matrix (but at least
     as many as there are components). A mode is accepted if the relative standard error of its eigenvalue is at most
     0.2 + 2 / √n, if the eigenvalue agrees within a factor of 1.5 with the Rayleigh quotient on held-out samples and
-    with the one in half of the functions, and if it lives on twenty samples or more, (Σ f²)² / Σ f⁴ (fewer of a small
-    sample, or with a score). Samples at landmarks are never held out: kernel sections have no gradient at their own
-    center. If fewer than ``n_components`` modes are accepted, fewer are returned, with a :class:`kmc.KmcWarning`. If
-    there is none, or if another setting shows a much slower one, a warning says that the samples hardly support any.
+    with the one in half of the functions, and if it lives on twenty samples or more, (Σ f²)² / Σ f⁴, of at most 5,000
+    (fewer of a small sample, or with a score). Samples at landmarks are never held out: kernel sections have no
+    gradient at their own center. If fewer than ``n_components`` modes are accepted, fewer are returned, with a
+    :class:`kmc.KmcWarning`. If there is none, or if another setting shows a much slower one, a warning says that the
+    samples hardly support any.
 
     A warning names the eigenvalues that are known badly: those with a relative standard error above 0.33, which may be
     off by a factor of 1.5 or more. Most are those of narrow wells with few samples between them.
@@ -228,10 +229,24 @@ class DiffusionMap(EigenfunctionMap):
         score = self._fit_score(source)
         sample, source = look(source, SELECTION, rng)
         self.n_features_in_ = sample.x.shape[1]
+        unit = median_distance(sample.counted())
         if penalized:
             self._fit_penalized(source, sample, rng, regularizations[0])
-            return self
-        unit = median_distance(sample.counted())
+        else:
+            self._fit_ritz(source, sample, rng, regularizations, score, unit)
+        self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x, unit)
+        return self
+
+    def _fit_ritz(
+        self,
+        source: Source,
+        sample: Sample,
+        rng: np.random.Generator,
+        regularizations: list[float],
+        score: Any,
+        unit: float,
+    ) -> None:
+        """Choose the setting, and judge its modes."""
         search = generator_selection.GeneratorSearch(int(self.n_components), regularizations, sample, unit)
         seed = int(rng.integers(2**63))  # the same random numbers for all candidates
         for bandwidth in sorted(candidates(self, sample), reverse=True):
@@ -239,10 +254,9 @@ class DiffusionMap(EigenfunctionMap):
             search.add(space, bandwidth)
         if source.has_more_than(sample):
             search.use_all(source)
-        self._keep(search, unit, sample)
+        self._keep(search, unit)
         if self.n_components_:
             self._judge(search, sample)
-        return self
 
     def schrodinger(self, X: Any, log_density: Any) -> tuple[np.ndarray, np.ndarray]:
         r"""Eigenpairs of the Schrödinger operator :math:`-\Delta + |\nabla V|^2/4 - \Delta V/2`, with V = -log p.
@@ -287,7 +301,7 @@ class DiffusionMap(EigenfunctionMap):
     def _space(self, sample: Sample, bandwidth: float, score: Any, rng: np.random.Generator) -> TrialSpace:
         """Build the trial functions of one candidate."""
         kernel, points, penalized = kernel_of(self.kernel, bandwidth), sample.counted(), self.method == "penalized"
-        distinct, least = len(np.unique(points, axis=0)), self.n_components + 2
+        distinct, least = _distinct(points), self.n_components + 2
         if self.basis == "fourier":
             basis: Basis
             basis, matrix = _fourier(kernel, self.n_basis, points, self.tolerance, rng)
@@ -367,10 +381,10 @@ class DiffusionMap(EigenfunctionMap):
         mu = np.maximum(mu, np.finfo(float).eps * mu[0])  # rounding, of functions that vanish at the samples
         self.means_, self.std_errors_ = np.zeros(len(mu)), np.full(len(mu), np.nan)
         gap = 1.0 / mu[1] if len(mu) > 1 else np.nan  # the first function is the constant's
-        self._set(space, vectors * np.sqrt(forms.weight / mu), 1.0 / mu, gap, bandwidth, regularization, sample)
+        self._set(space, vectors * np.sqrt(forms.weight / mu), 1.0 / mu, gap, bandwidth, regularization)
         self.rank_, self.cv_results_ = rank, {}
 
-    def _keep(self, search: generator_selection.GeneratorSearch, unit: float, sample: Sample) -> None:
+    def _keep(self, search: generator_selection.GeneratorSearch, unit: float) -> None:
         """Set the fitted attributes."""
         row, judged, space, mean = search.best
         hardly = judged.accepted == 0
@@ -394,7 +408,7 @@ class DiffusionMap(EigenfunctionMap):
             )
         eigenvalues = judged.eigenvalues / unit**2
         gap = eigenvalues[0] if judged.accepted else np.nan
-        self._set(space, judged.modes.vectors, eigenvalues, gap, row.bandwidth, row.regularization, sample)
+        self._set(space, judged.modes.vectors, eigenvalues, gap, row.bandwidth, row.regularization)
         self.std_errors_, self.means_ = judged.std_errors / unit**2, mean @ self.coefficients_
         self.rank_, self.cv_results_ = row.rank, search.table()
 
@@ -406,18 +420,23 @@ class DiffusionMap(EigenfunctionMap):
         gap: float,
         bandwidth: float,
         regularization: float,
-        sample: Sample,
     ) -> None:
         """Set the attributes of modes with these coefficients (r, k) in a trial space."""
         self.basis_, self.kernel_ = space.basis, kernel_of(self.kernel, bandwidth)
         self.landmarks_ = centers_of(space.basis)
-        self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
         self.bandwidth_, self.regularization_ = bandwidth, regularization
         coefficients = space.matrix @ vectors
         peak = np.abs(coefficients).argmax(axis=0)
         self.coefficients_ = coefficients * np.sign(coefficients[peak, np.arange(len(peak))])
         self.n_components_, self.eigenvalues_ = len(eigenvalues), eigenvalues
         self.spectral_gap_, self.poincare_constant_ = float(gap), 1.0 / float(gap)
+
+
+def _distinct(points: np.ndarray) -> int:
+    """Return the number of different rows."""
+    if len(np.unique(points[:, 0])) == len(points):
+        return len(points)
+    return len(np.unique(points, axis=0))
 
 
 def _fourier(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import Basis
-from kmc.bases.general import slices
+from kmc.bases.general import few
 from kmc.checks import is_number
 from kmc.estimator import Estimator
 
@@ -34,7 +34,7 @@ class EigenfunctionMap(Estimator):
         """Gradients of the eigenfunctions at the rows of X (n, d), shape (n, k, d)."""
         x = self._check_points(X)
         out = np.empty((len(x), self.coefficients_.shape[1], x.shape[1]))
-        for rows in slices(len(x), self.basis_.size + self.coefficients_.shape[1] * x.shape[1]):
+        for rows in few(len(x)):
             out[rows] = self.basis_.contract_gradients_each(x[rows], self.coefficients_)
         return out
 
@@ -65,7 +65,7 @@ class EigenfunctionMap(Estimator):
 
     def _eigenfunctions(self, x: np.ndarray) -> np.ndarray:
         out = np.empty((len(x), len(self.eigenvalues_)))
-        for rows in slices(len(x), self.basis_.size):
+        for rows in few(len(x)):
             out[rows] = self.basis_.values(x[rows]) @ self.coefficients_ - self.means_
         return out
 

@@ -20,17 +20,17 @@ from scipy.spatial import cKDTree
 
 from kmc.bases.base import centers_of
 from kmc.forms import Forms, accumulate_folds
-from kmc.selection import held_out, numbers_or
+from kmc.selection import numbers_or
 from kmc.source import Sample, Source, folds
 from kmc.spectral.judgment import AGREEMENT, Evidence, Judged, judge
-from kmc.spectral.trial import Pencil, TrialSpace
+from kmc.spectral.trial import FoldSums, Pencil, TrialSpace
 
 REGULARIZATIONS = (1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Candidates of ``regularization="cv"``, in mean eigenvalues of the Dirichlet form."""
 
 N_FOLDS = 4
 
-MOST_FOR_PARTICIPATION = 10_000
+MOST_FOR_PARTICIPATION = 5_000
 """Samples at which modes are evaluated, to count the points on which they live."""
 
 MANY = 256
@@ -64,14 +64,6 @@ class Candidate(NamedTuple):
     mean: np.ndarray  # (p,) of the basis
 
 
-class FoldSums(NamedTuple):
-    """The forms of one trial space: over all samples, and over all but a fold with that fold's own."""
-
-    whole: Pencil
-    parts: list[tuple[Pencil, Pencil]]  # second moments of a fold are about the means of the others
-    mean: np.ndarray  # (p,) of the basis
-
-
 def regularizations(regularization: Any) -> list[float]:
     """Return the values ε of the parameter ``regularization``."""
     return numbers_or("regularization", regularization, np.array(REGULARIZATIONS)).tolist()
@@ -91,16 +83,13 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> FoldSums:
     if not any(part.weight > 0 for part in parts):
         raise ValueError("weights: expected some that are not zero")
     mean = reduce(add, [part.get("mean") for part in parts])[: space.basis.size] / sum(part.weight for part in parts)
-    matrix = space.matrix if space.score is None and space.matrix.shape[1] >= MANY else None
-    if matrix is None:
+    many = space.score is None and space.matrix.shape[1] >= MANY
+    if not many:
         parts = [space.combined(part) for part in parts]
     whole: Forms = reduce(add, parts)
-    judges = [part for part in parts[:N_FOLDS] if 0 < part.weight < whole.weight]
-    pairs = [
-        (Pencil.of(rest, matrix=matrix).scaled(unit), Pencil.of(part, rest, matrix).scaled(unit))
-        for rest, part in held_out(judges, whole)
-    ]
-    return FoldSums(Pencil.of(whole if matrix is None else space.combined(whole)).scaled(unit), pairs, mean)
+    judging = [k for k, part in enumerate(parts[:N_FOLDS]) if 0 < part.weight < whole.weight]
+    pencil = Pencil.of(space.combined(whole) if many else whole).scaled(unit)
+    return FoldSums(pencil, parts, judging, space, many, mean, unit)
 
 
 def _folds(space: TrialSpace, source: Source, unit: float) -> tuple[Any, Any]:
@@ -211,8 +200,7 @@ class GeneratorSearch:
         With a score, also return the candidate whose modes are those of the generator in the same subspace.
         """
         sums = fold_sums(space, source, self._unit)
-        values = space.basis.values(self._points) - sums.mean
-        evidence = Evidence(sums.whole, sums.parts, values, space.matrix, self._weights)
+        evidence = Evidence(sums, [] if sums.many else sums.pencils(sums.parts), self._points, self._weights)
 
         def candidate(epsilon: float, pointwise: bool) -> Candidate:
             judged = judge(evidence, epsilon, self._count, pointwise)

@@ -14,7 +14,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.spectral.trial import GeneratorModes, Neighborhood, Pencil, energies, refined, residuals, ritz, subspace
+from kmc.bases.general import few
+from kmc.spectral.trial import (
+    FoldSums,
+    GeneratorModes,
+    Pencil,
+    energies,
+    fits,
+    refined,
+    residuals,
+    ritz,
+    subspace,
+)
 
 SPACE = 8
 LEAST_SPACE = 128
@@ -86,15 +97,19 @@ class Judged(NamedTuple):
 class Evidence(NamedTuple):
     """What is known of the functions of a trial space from the samples."""
 
-    whole: Pencil  # of all samples
-    folds: list[tuple[Pencil, Pencil]]  # of all samples but a fold, and of that fold
-    values: np.ndarray  # (m, p), of the basis, centered, at samples
-    matrix: np.ndarray  # (p, r), of the functions in the basis
+    sums: FoldSums
+    folds: list[tuple[Pencil, Pencil]]  # of all samples but a fold, and of that fold; not used with many functions
+    points: np.ndarray  # (m, d), samples
     weights: np.ndarray  # (m,)
 
     def participation(self, modes: GeneratorModes) -> np.ndarray:
         """On how many of the samples each mode lives."""
-        squares = self.weights[:, None] * (self.values @ (self.matrix @ modes.vectors)) ** 2
+        space = self.sums.space
+        coefficients = space.matrix @ modes.vectors
+        squares = np.empty((len(self.points), coefficients.shape[1]))
+        for rows in few(len(squares)):
+            squares[rows] = space.basis.values(self.points[rows]) @ coefficients
+        squares = self.weights[:, None] * (squares - self.sums.mean @ coefficients) ** 2
         return np.sum(squares, axis=0) ** 2 / np.maximum(np.sum(squares**2, axis=0), 1e-300)
 
 
@@ -109,27 +124,26 @@ def judge(evidence: Evidence, regularization: float, count: int, pointwise: bool
     pointwise : bool
         Whether the generator is applied at each sample; this needs a score.
     """
-    whole, folds = evidence.whole, evidence.folds
+    whole = evidence.sums.whole
     fit = partial(_fit, regularization=regularization, count=count, pointwise=pointwise)
-    if folds and folds[0][0].matrix is not None:
-        near = Neighborhood(whole, regularization, count)
-        modes, left_out = ritz(whole, near.whole), [ritz(rest, near.subspace(rest)) for rest, _ in folds]
+    if evidence.sums.many:
+        modes, left_out, parts = fits(evidence.sums, regularization, count)
     else:
-        modes, left_out = fit(whole), [fit(rest) for rest, _ in folds]
-    k = min(len(found.eigenvalues) for found in [modes, *left_out]) if len(folds) > 1 else 0
+        modes, left_out = fit(whole), [fit(rest) for rest, _ in evidence.folds]
+        parts = [part for _, part in evidence.folds]
+    k = min(len(found.eigenvalues) for found in [modes, *left_out]) if len(parts) > 1 else 0
     if k == 0 or not all(np.all(found.eigenvalues[:k] > 0) for found in [modes, *left_out]):
         none = np.empty(0)
         return Judged(modes.first(0), none, none, 0, 0, none, 0.0, np.nan if whole.square is None else float(count))
     modes, left_out = modes.first(k), [found.first(k) for found in left_out]
     mass, energy, misfit = (
-        np.array(rows)
-        for rows in zip(*((*energies(f, part), residuals(f, part)) for f, (_, part) in zip(left_out, folds)))
+        np.array(rows) for rows in zip(*((*energies(f, part), residuals(f, part)) for f, part in zip(left_out, parts)))
     )
     alive = np.all((mass > LEAST_MASS) & (energy > 0), axis=0)
     quotients = energy.sum(axis=0) / np.where(alive, mass.sum(axis=0), 1.0)
     optimism = np.log(np.where(alive, quotients, 1.0) / modes.eigenvalues)
     eigenvalues = modes.eigenvalues * (1.0 if pointwise else np.exp(0.5 * optimism))
-    half = fit(whole.within(np.eye(len(whole.mass))[:, : max(len(whole.mass) // 2, k)])).eigenvalues[:k]
+    half = fit(whole.leading(max(len(whole.mass) // 2, k))).eigenvalues[:k]
     good = alive & (np.abs(optimism) < np.log(AGREEMENT) * (1 if pointwise else 2))
     good[: len(half)] &= np.abs(np.log(np.maximum(half, 1e-300) / modes.eigenvalues[: len(half)])) < np.log(AGREEMENT)
     good[len(half) :] = False
@@ -140,11 +154,13 @@ def judge(evidence: Evidence, regularization: float, count: int, pointwise: bool
     without = np.log([found.eigenvalues for found in left_out])
     jackknife = np.sqrt((n - 1) / n * np.sum((without - without.mean(axis=0)) ** 2, axis=0))
     errors = np.hypot(jackknife, 0.5 * optimism)
-    size = len(evidence.values)
+    size = len(evidence.points)
     plausible = _leading(good & (errors < MOST_ERROR))
     good &= errors < LARGEST_ERROR + ERROR_OF_ONE / np.sqrt(size)
-    good &= evidence.participation(modes) > min(LEAST_POINTS, LEAST_SHARE * size) / (4 if pointwise else 1)
     accepted = _leading(good)
+    if accepted:
+        least = min(LEAST_POINTS, LEAST_SHARE * size) / (4 if pointwise else 1)
+        accepted = _leading(evidence.participation(modes.first(accepted)) > least)
     residual = float(np.sum(np.minimum(bounds[:accepted], 1.0))) + count - accepted
     typical = np.exp(np.mean(np.log(energy[:, :accepted] / mass[:, :accepted]), axis=0))
     criterion = float(np.sum(1 / np.maximum(quotients[:accepted], typical)))

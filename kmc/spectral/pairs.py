@@ -11,7 +11,7 @@ from kmc.bases import Basis
 from kmc.estimator import as_points, check_weights
 from kmc.forms import Lagged
 from kmc.forms.stream import length, trajectories
-from kmc.forms.sums import lagged_sums
+from kmc.forms.sums import lagged_sums, reversible_sums
 from kmc.source import SEGMENTS, Source, take
 from kmc.spectral.transition_modes import TransitionModes
 
@@ -63,14 +63,16 @@ class SomePairs(NamedTuple):
     weights: np.ndarray | None  # (m,)
     labels: np.ndarray  # (m,), the part of all data in time that each pair is in, ascending
 
-    def moments(self, basis: Basis) -> list[Lagged]:
+    def moments(self, basis: Basis, reversible: bool) -> list[Lagged]:
         """Return the moments of the functions in each part."""
         ends = np.searchsorted(self.labels, np.arange(SEGMENTS + 1))
-        return [self._sums(basis, slice(start, stop)) for start, stop in pairwise(ends)]
+        return [self._sums(basis, slice(start, stop), reversible) for start, stop in pairwise(ends)]
 
-    def _sums(self, basis: Basis, rows: slice) -> Lagged:
-        weights = None if self.weights is None else self.weights[rows]
-        return lagged_sums(basis.values(self.first[rows]), basis.values(self.second[rows]), weights)
+    def _sums(self, basis: Basis, rows: slice, reversible: bool) -> Lagged:
+        sums, weights = reversible_sums if reversible else lagged_sums, None
+        if self.weights is not None:
+            weights = self.weights[rows]
+        return sums(basis.values(self.first[rows]), basis.values(self.second[rows]), weights)
 
 
 def thinned(source: Source, lagtime: int, most: int) -> SomePairs | None:

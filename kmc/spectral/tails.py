@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from kmc.errors import warn
-from kmc.kernels import median_distance, squared_distances
+from kmc.kernels import squared_distances
 from kmc.source import BLOCK
 
 MOST_KURTOSIS = 4.8
@@ -147,11 +147,10 @@ class Reach(NamedTuple):
     most: float
 
     @classmethod
-    def of(cls, centers: np.ndarray, x: np.ndarray) -> Self:
+    def of(cls, centers: np.ndarray, x: np.ndarray, median: float) -> Self:
         """Find the distance by samples (n, d) of the fit; it is at least their median distance."""
-        some = x[:: -(-len(x) // MOST)]
-        largest = float(_nearest(centers, some).max())
-        return cls(centers, max(FACTOR * largest, median_distance(some)))
+        largest = float(_nearest(centers, x[:: -(-len(x) // MOST)]).max())
+        return cls(centers, max(FACTOR * largest, median))
 
     def check(self, x: np.ndarray) -> None:
         """Warn of points (n, d) at which the functions are extrapolated by far."""

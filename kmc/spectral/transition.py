@@ -11,7 +11,7 @@ from kmc.bases.base import as_basis, centers_of
 from kmc.checks import check_choice, check_count, to_numpy
 from kmc.errors import warn
 from kmc.estimator import as_points
-from kmc.kernels import Kernel
+from kmc.kernels import Kernel, median_distance
 from kmc.seeds import Seed, as_generator
 from kmc.selection import Numbers
 from kmc.source import Sample, Source, check_lagtime, is_stream, look, open_source
@@ -205,7 +205,8 @@ class TransitionOperator(TransitionFunctions):
         if self.reversible:
             selected = self._in_equilibrium(selected, source, lagtime, ends)
         self._keep(selected)
-        self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
+        centers, x = self.landmarks_, sample.x
+        self._reach = None if centers is None else Reach.of(centers, x, median_distance(x))
         self._find_sets(sample.x)
         self.bandwidth_, self.regularization_ = selected.candidate.bandwidth, selected.regularization
         self.metric_ = selected.candidate.metric
@@ -237,9 +238,10 @@ class TransitionOperator(TransitionFunctions):
         moved = drift(basis, selected.modes, *ends)
         if moved < DRIFT:
             return selected
-        total = selected.candidate.total()
+        (segments,) = moments([basis], source, lagtime, False)
+        total = sum(segments[1:], segments[0])
         one_way = modes_of(total, selected.regularization, max(self.n_components, MODES_OF_DENSITY), False)
-        parts = [part.within(one_way.left).about(one_way.left_mean) for part in selected.candidate.segments]
+        parts = [part.within(one_way.left).about(one_way.left_mean) for part in segments]
         self._one_way = Segments(parts, False)
         density = StationaryDensity(basis, one_way)
         weights, given = [density(x) for x in trajectories], source.weights
@@ -253,7 +255,7 @@ class TransitionOperator(TransitionFunctions):
             f"starts to their ends): samples are reweighted (Koopman reweighting, effective share {share:.2f}); for "
             "score and ck_test pass weights=stationary_weights(X), or use reversible=False"
         )
-        (segments,) = moments([basis], source._replace(x=trajectories, weights=weights), lagtime)
+        (segments,) = moments([basis], source._replace(x=trajectories, weights=weights), lagtime, True)
         candidate = selected.candidate._replace(segments=segments)
         self._density = density
         modes = modes_of(candidate.total(), selected.regularization, self.n_components, True)

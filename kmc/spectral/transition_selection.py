@@ -59,7 +59,7 @@ def chosen_setting(
     count, reversible, several = model.n_components, bool(model.reversible), len(bases) > 1
 
     def candidates(bandwidths, bases, data, metric=None):
-        found = zip(bandwidths, bases, moments(bases, data, lagtime))
+        found = zip(bandwidths, bases, moments(bases, data, lagtime, reversible))
         settings = epsilons if len(bases) * len(epsilons) > 1 else []
         return [TransitionCandidate.judged(*one, metric, settings, count, reversible) for one in found]
 
@@ -145,14 +145,15 @@ class Selected(NamedTuple):
     table: dict[str, np.ndarray]  # empty if there was nothing to choose
 
 
-def moments(bases: Sequence[Whitened], data: Source | SomePairs, lagtime: int) -> list[list[Lagged]]:
+def moments(bases: Sequence[Whitened], data: Source | SomePairs, lagtime: int, reversible: bool) -> list[list[Lagged]]:
     """Return the moments of each basis, by a single pass: of parts of the data in time, or of folds of some pairs."""
     summed = [basis.basis if _is_late(basis) else basis for basis in bases]
     if isinstance(data, SomePairs):
-        found = [_in_turn(data.moments(basis)) for basis in summed]
+        found = [_in_turn(data.moments(basis, reversible)) for basis in summed]
     else:
         x, labels = folds(data, SEGMENTS)
-        sums = accumulate_folds_each(summed, x, ("lagged",), labels, weights=data.weights, lagtime=lagtime, block=4096)
+        options: Any = {"weights": data.weights, "lagtime": lagtime, "block": 4096}
+        sums = accumulate_folds_each(summed, x, ("reversible" if reversible else "lagged",), labels, **options)
         found = [[part.get("lagged") for part in parts] for parts in sums]
     return [
         [part.within(basis.matrix) for part in parts] if _is_late(basis) else parts

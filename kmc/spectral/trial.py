@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -20,6 +22,7 @@ from kmc.checks import as_array
 from kmc.forms import Forms
 from kmc.forms.stream import checked
 from kmc.linalg import generalized_eigh
+from kmc.selection import held_out
 
 Field = Callable[[np.ndarray], np.ndarray]
 
@@ -82,10 +85,11 @@ class TrialSpace(Basis):
 
         return both
 
-    def combined(self, forms: Forms) -> Forms:
-        """Return the forms of the combinations φW; with a score, of L φW besides."""
+    def combined(self, forms: Forms, matrix: np.ndarray | None = None) -> Forms:
+        """Return the forms of the combinations φW, or by another matrix; with a score, of those of L φ besides."""
         mean, scatter = forms.get("mean"), forms.get("mass_scatter")
-        p, r = self.matrix.shape
+        matrix = self.matrix if matrix is None else matrix
+        p, r = matrix.shape
         parts = range(0, len(mean), p)
         both = np.empty((len(parts) * r, len(parts) * r))
         for i, row in enumerate(parts):
@@ -93,13 +97,13 @@ class TrialSpace(Basis):
                 if j < i:
                     block = both[j * r : (j + 1) * r, i * r : (i + 1) * r].T
                 else:
-                    block = self.matrix.T @ scatter[row : row + p, column : column + p] @ self.matrix
+                    block = matrix.T @ (scatter[row : row + p, column : column + p] @ matrix)
                 both[i * r : (i + 1) * r, j * r : (j + 1) * r] = block
         return Forms(
             weight=forms.weight,
-            mean=np.concatenate([mean[start : start + p] @ self.matrix for start in parts]),
+            mean=np.concatenate([mean[start : start + p] @ matrix for start in parts]),
             mass_scatter=both,
-            dirichlet=self.matrix.T @ forms.get("dirichlet") @ self.matrix,
+            dirichlet=matrix.T @ (forms.get("dirichlet") @ matrix),
         )
 
     def _across(self, x, weights):
@@ -121,10 +125,9 @@ class Pencil:
     dirichlet: np.ndarray  # E <∇φ, ∇φ>
     cross: np.ndarray | None = None  # Cov(φ, L φ)
     square: np.ndarray | None = None  # Cov(L φ, L φ)
-    matrix: np.ndarray | None = None  # (p, r): then the forms are those of p functions, of which φ are combinations
 
     @classmethod
-    def of(cls, forms: Forms, about: Forms | None = None, matrix: np.ndarray | None = None) -> Self:
+    def of(cls, forms: Forms, about: Forms | None = None) -> Self:
         """Make one of the sums of r functions φ, or of φ and L φ, as means.
 
         Second moments are about the means of the samples of ``about``, if given.
@@ -137,25 +140,25 @@ class Pencil:
         if len(mass) > r:
             cross, square = mass[:r, r:], _symmetric(mass[r:, r:])
         dirichlet = _symmetric(forms.get("dirichlet") / forms.weight)
-        return cls(_symmetric(mass[:r, :r]), dirichlet, cross, square, matrix)
+        return cls(_symmetric(mass[:r, :r]), dirichlet, cross, square)
 
     def within(self, a: np.ndarray) -> Pencil:
         """Return the forms of combinations of the functions, the columns of a (r, k)."""
-        a = self.coefficients(a)
         forms = (
             None if form is None else a.T @ form @ a for form in (self.mass, self.dirichlet, self.cross, self.square)
         )
         return Pencil(*forms)  # type: ignore[arg-type]
 
-    def coefficients(self, a: np.ndarray) -> np.ndarray:
-        """Return the coefficients of combinations, the columns of a (r, k), in the functions of the forms."""
-        return a if self.matrix is None else self.matrix @ a
+    def leading(self, count: int) -> Pencil:
+        """Return the forms of the first ``count`` functions φ."""
+        forms = (self.mass, self.dirichlet, self.cross, self.square)
+        return Pencil(*(None if form is None else form[:count, :count] for form in forms))  # type: ignore[arg-type]
 
     def scaled(self, unit: float) -> Pencil:
         """Return the forms in another unit of length."""
         cross = None if self.cross is None else self.cross * unit**2
         square = None if self.square is None else self.square * unit**4
-        return Pencil(self.mass, self.dirichlet * unit**2, cross, square, self.matrix)
+        return Pencil(self.mass, self.dirichlet * unit**2, cross, square)
 
 
 def orthonormal(normals: Field, x: np.ndarray) -> np.ndarray:
@@ -185,63 +188,94 @@ class GeneratorModes(NamedTuple):
 
 def subspace(pencil: Pencil, regularization: float, count: int) -> np.ndarray:
     """(r, count), the smoothest functions first; fewer if there are fewer functions."""
+    return _top(pencil, _shift(pencil, regularization), count)
+
+
+def _top(pencil: Pencil, shift: float, count: int) -> np.ndarray:
+    """(r, count) top eigenvectors of P v = μ M v."""
     size = len(pencil.mass)
-    system = _system(pencil, regularization)[0]
     try:
-        return generalized_eigh(pencil.mass, system, min(count, size))[1]
+        return generalized_eigh(pencil.mass, _system(pencil, shift), min(count, size))[1]
     except linalg.LinAlgError:  # no function varies over these samples
         return np.eye(size)[:, : min(count, size)]
 
 
-def _system(pencil: Pencil, regularization: float) -> tuple[np.ndarray, float]:
-    """M = L + P + shift I of equation 11, and the shift."""
+def _shift(pencil: Pencil, regularization: float) -> float:
+    trace = np.trace(pencil.dirichlet)
+    return max(regularization * trace / len(pencil.mass), 1e-14 * (trace + np.trace(pencil.mass)))
+
+
+def _system(pencil: Pencil, shift: float) -> np.ndarray:
+    """M = L + P + shift I of equation 11."""
     system = pencil.dirichlet + pencil.mass
-    shift = max(regularization * np.trace(pencil.dirichlet) / len(system), 1e-14 * np.trace(system))
     system[np.diag_indices(len(system))] += shift
-    return system, shift
+    return system
 
 
-class Neighborhood:
-    """Modes of samples that are most of those of a pencil: a step of Davidson's method from the modes of all.
+class FoldSums(NamedTuple):
+    """The forms of r trial functions, over all samples and over those of each fold."""
 
-    The span of the leading functions of all samples and of M⁻¹ R, with the residuals R = P v - μ M v of their best
-    combinations v on the part, has the modes of the part up to errors of second order.
+    whole: Pencil
+    parts: list[Forms]  # of the trial functions; if ``many``, of the p functions of the basis
+    held_out: list[int]  # numbers of the parts that judge modes of the others
+    space: TrialSpace
+    many: bool
+    mean: np.ndarray  # (p,) of the basis
+    unit: float  # of length, in the pencils
 
-    Parameters
-    ----------
-    whole : Pencil
-    regularization : float
-    count : int
-        Number of modes.
+    def pencils(self, parts: list[Forms]) -> list[tuple[Pencil, Pencil]]:
+        """Return the forms over all samples but a fold, and over that fold, from the forms of some functions by parts.
+
+        Second moments of a fold are about the means of the others.
+        """
+        pairs = held_out([parts[k] for k in self.held_out], reduce(add, parts))
+        return [(Pencil.of(rest).scaled(self.unit), Pencil.of(part, rest).scaled(self.unit)) for rest, part in pairs]
+
+    def within(self, a: np.ndarray) -> list[Forms]:
+        """Return the parts for combinations of many functions, the columns of a (r, k)."""
+        matrix = self.space.matrix @ a
+        return [self.space.combined(part, matrix) for part in self.parts]
+
+    def products(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the products of both forms, over all samples but a fold, with the vectors of each fold (r, f k)."""
+        matrix, weight = self.space.matrix, sum(part.weight for part in self.parts)
+        raw, own, rest = np.split(matrix @ vectors, len(self.held_out), axis=1), [], []
+        for number, columns in zip(self.held_out, raw):
+            part = self.parts[number]
+            apart = part.get("mean") / part.weight - self.mean
+            rest.append(np.full(columns.shape[1], weight - part.weight))
+            spread = np.outer(part.weight * weight / rest[-1][0] * apart, apart @ columns)
+            own.append((part.get("mass_scatter") @ columns + spread, self.unit**2 * (part.get("dirichlet") @ columns)))
+        mass, energy = (matrix.T @ np.hstack(products) for products in zip(*own))
+        others = np.concatenate(rest)
+        return (
+            (weight * (self.whole.mass @ vectors) - mass) / others,
+            (weight * (self.whole.dirichlet @ vectors) - energy) / others,
+        )
+
+
+def fits(
+    sums: FoldSums, regularization: float, count: int
+) -> tuple[GeneratorModes, list[GeneratorModes], list[Pencil]]:
+    """Fit ``count`` modes to all samples and, in a space of few dimensions, to all but each fold.
+
+    Also return the forms over the folds in that space. It is the span of the leading functions of all samples and, for
+    each fold, of a step of Davidson's method: M⁻¹ R with the residuals R = P v - μ M v, over the other samples, of
+    their best combinations v of the leading functions. So the modes without a fold have errors of second order.
     """
-
-    def __init__(self, whole: Pencil, regularization: float, count: int):
-        system, self._shift = _system(whole, regularization)
-        self._leading = subspace(whole, regularization, count + FURTHER_START)
-        self._factor = linalg.cho_factor(system, check_finite=False)
-        self._count = count
-
-    @property
-    def whole(self) -> np.ndarray:
-        """The :func:`subspace` of the pencil, (r, count)."""
-        return self._leading[:, : self._count]
-
-    def subspace(self, part: Pencil) -> np.ndarray:
-        """Return what :func:`subspace` would for the part, (r, count)."""
-        values, best = self._best(part, self._leading)
-        vectors = self._leading @ best
-        raw = part.coefficients(vectors)
-        forces = part.mass @ raw - (part.mass @ raw + part.dirichlet @ raw) * values
-        forces = (forces if part.matrix is None else part.matrix.T @ forces) - self._shift * vectors * values
-        steps = linalg.cho_solve(self._factor, forces, check_finite=False)
-        space = np.hstack([self._leading, steps / np.maximum(np.linalg.norm(steps, axis=0), 1e-300)])
-        return space @ self._best(part, space)[1]
-
-    def _best(self, part: Pencil, space: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the largest μ of P v = μ M v within a space (r, k), and the vectors in it."""
-        form = part.within(space)
-        system = form.dirichlet + form.mass + self._shift * (space.T @ space)
-        return generalized_eigh(form.mass, system, self._count)
+    whole, shift = sums.whole, _shift(sums.whole, regularization)
+    leading = _top(whole, shift, count + FURTHER_START)
+    norm, found = leading.T @ leading, []
+    for rest, _ in sums.pencils(sums.within(leading)):
+        found.append(generalized_eigh(rest.mass, rest.dirichlet + rest.mass + shift * norm, count))
+    values, vectors = np.concatenate([mu for mu, _ in found]), leading @ np.hstack([best for _, best in found])
+    mass, energy = sums.products(vectors)
+    residuals = mass - (mass + energy + shift * vectors) * values
+    steps = linalg.solve(_system(whole, shift), residuals, assume_a="pos", check_finite=False)
+    steps /= np.maximum(np.linalg.norm(steps, axis=0), 1e-300)
+    pairs = sums.pencils(sums.within(np.linalg.qr(np.hstack([leading, steps]))[0]))
+    without = [ritz(rest, _top(rest, shift, count)) for rest, _ in pairs]
+    return ritz(whole, leading[:, :count]), without, [part for _, part in pairs]
 
 
 def ritz(pencil: Pencil, space: np.ndarray) -> GeneratorModes:
@@ -256,10 +290,9 @@ def ritz(pencil: Pencil, space: np.ndarray) -> GeneratorModes:
     return GeneratorModes(eigenvalues, whiten @ vectors)
 
 
-def energies(modes: GeneratorModes, held_out: Pencil) -> tuple[np.ndarray, np.ndarray]:
+def energies(modes: GeneratorModes, part: Pencil) -> tuple[np.ndarray, np.ndarray]:
     """Each mode's variance and energy E |∇f|² over other samples; their ratio is its Rayleigh quotient."""
-    vectors = held_out.coefficients(modes.vectors)
-    return _quadratic(held_out.mass, vectors), _quadratic(held_out.dirichlet, vectors)
+    return _quadratic(part.mass, modes.vectors), _quadratic(part.dirichlet, modes.vectors)
 
 
 def refined(pencil: Pencil, space: np.ndarray, count: int) -> GeneratorModes:
@@ -277,13 +310,13 @@ def refined(pencil: Pencil, space: np.ndarray, count: int) -> GeneratorModes:
     return GeneratorModes(eigenvalues[order].real, linalg.solve_triangular(lower, vectors.T, lower=True).T)
 
 
-def residuals(modes: GeneratorModes, held_out: Pencil) -> np.ndarray:
+def residuals(modes: GeneratorModes, part: Pencil) -> np.ndarray:
     """Each mode's E |L f - λ f|² / (λ² E f²) over other samples; NaN without a score."""
-    if held_out.square is None:
+    if part.square is None:
         return np.full(len(modes.eigenvalues), np.nan)
     v, eigenvalues = modes.vectors, modes.eigenvalues
-    mass = _quadratic(held_out.mass, v)
-    residual = _quadratic(held_out.square, v) - 2 * eigenvalues * _quadratic(held_out.cross, v) + eigenvalues**2 * mass
+    mass = _quadratic(part.mass, v)
+    residual = _quadratic(part.square, v) - 2 * eigenvalues * _quadratic(part.cross, v) + eigenvalues**2 * mass
     with np.errstate(divide="ignore", invalid="ignore"):
         return residual / (eigenvalues**2 * mass)
 

@@ -8,7 +8,7 @@ all functions are too smooth; one of the others is large then.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
@@ -122,32 +122,57 @@ def least_quotient(f: np.ndarray, squares: np.ndarray, weights: np.ndarray, slow
     hats, interval = _hats(f, nodes)
     part = np.empty(len(f), dtype=int)
     part[np.argsort(f, kind="stable")] = np.arange(len(f)) % FOLDS
-    energy = variance = 0.0
-    for k in range(FOLDS):
-        w, rest = np.where(part == k, weights, 0.0), np.where(part == k, 0.0, weights)
-        heights = _smoothest(hats, interval, np.diff(nodes), squares, rest / rest.sum(), slower)
+    sums = [_HatSums.over(part == k, hats, interval, squares, weights, slower) for k in range(FOLDS)]
+    width, energy, variance = np.diff(nodes), 0.0, 0.0
+    for own in sums:
+        others: Any = zip(*(other for other in sums if other is not own))
+        rest = _HatSums(*(np.sum(one, axis=0) for one in others))
+        heights = _smoothest(rest, width)
         if heights is None:
             return 1.0
-        values, slopes = hats @ heights, (np.diff(heights) / np.diff(nodes))[interval]
-        center = rest @ values / rest.sum()
-        scale = rest @ (values - center) ** 2
-        energy += w @ (slopes**2 * squares) / scale
-        variance += w @ (values - center) ** 2 / scale
-    own = weights @ squares / (weights @ f**2 - (weights @ f) ** 2 / weights.sum())
-    return min(1.0, float(energy / (variance * own)))
+        center = rest.mean @ heights
+        scale = heights @ rest.second @ heights - rest.weight * center**2
+        energy += own.squares @ (np.diff(heights) / width) ** 2 / scale
+        moments = heights @ own.second @ heights - own.weight * center * (2 * (own.mean @ heights) - center)
+        variance += moments / scale
+    quotient = weights @ squares / (weights @ f**2 - (weights @ f) ** 2 / weights.sum())
+    return min(1.0, float(energy / (variance * quotient)))
 
 
-def _smoothest(hats, interval, width, squares, w, slower):
-    """Heights at the nodes of the function of least quotient in samples of weights w; None if there is none."""
-    conductance = np.bincount(interval, w * squares, len(width)) / width**2
+class _HatSums(NamedTuple):
+    """Weighted sums over samples of m hat functions h and k slower modes."""
+
+    weight: float
+    first: np.ndarray  # Σ w h, (m,)
+    second: np.ndarray  # Σ w h hᵀ, (m, m)
+    squares: np.ndarray  # Σ w |∇f|² in each interval, (m - 1,)
+    slow: np.ndarray  # of the slower modes, (k,)
+    cross: np.ndarray  # Σ w of slower modes times h, (k, m)
+
+    @classmethod
+    def over(cls, rows, hats, interval, squares, weights, slower) -> Self:
+        w, h, slow = weights[rows], hats[rows], slower[rows]
+        weighted = h * w[:, None]
+        inside = np.bincount(interval[rows], w * squares[rows], h.shape[1] - 1)
+        return cls(w.sum(), w @ h, h.T @ weighted, inside, w @ slow, slow.T @ weighted)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Of the hat functions, (m,)."""
+        return self.first / self.weight
+
+
+def _smoothest(sums: _HatSums, width: np.ndarray) -> np.ndarray | None:
+    """Heights at the nodes of the function of least quotient in the samples of the sums; None if there is none."""
+    conductance = sums.squares / width**2
     stiffness = np.diag(np.append(conductance, 0.0) + np.append(0.0, conductance))
     stiffness -= np.diag(conductance, 1) + np.diag(conductance, -1)
-    centered = hats - w @ hats
-    mass = (centered * w[:, None]).T @ centered
+    mass = sums.second - np.outer(sums.first, sums.mean)
     mass[np.diag_indices(len(mass))] += 1e-9 * np.trace(mass)
     space = np.eye(len(mass))[:, 1:]  # functions that vanish at a node, as constants have neither energy nor variance
-    if slower.shape[1]:
-        space = space @ linalg.null_space(((slower * w[:, None]).T @ centered)[:, 1:])
+    if len(sums.slow):
+        correlated = (sums.cross - np.outer(sums.slow, sums.mean))[:, 1:]
+        space = space @ np.linalg.qr(correlated.T, mode="complete")[0][:, len(correlated) :]
     try:
         best = linalg.eigh(space.T @ mass @ space, space.T @ stiffness @ space)[1][:, -1]
     except linalg.LinAlgError:  # an interval without energy

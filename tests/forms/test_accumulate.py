@@ -178,6 +178,7 @@ def test_no_weight_no_mean(basis, x):
         (("mass",), {"block": 0}, "block=0"),
         (("mass",), {"lagtime": 2}, "no other form takes one"),
         (("lagged",), {}, "'lagged' needs a lagtime"),
+        (("lagged", "reversible"), {"lagtime": 1}, "only one of the two"),
         (("lagged",), {"lagtime": 0}, "lagtime=0"),
         (("lagged",), {"lagtime": 23}, "every trajectory is too short"),
         (("mass",), {"weights": np.ones(22)}, "weights has fewer rows than x"),

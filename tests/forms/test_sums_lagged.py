@@ -47,8 +47,14 @@ def test_moments_are_those_of_all_pairs(basis, trajectories, weights, lagtime, b
     np.testing.assert_allclose(got.second_sum, w @ second, rtol=1e-12)
     for mine, (a, b) in zip(got.covariances(), [(first, first), (first, second), (second, second)]):
         np.testing.assert_allclose(mine, oracle.covariance(a, b, w), rtol=0, atol=1e-15)
-    for mine, literal in zip(got.reversible(), oracle.reversible(found)):
-        np.testing.assert_allclose(mine, literal, rtol=0, atol=1e-15)
+    both = accumulate(
+        basis, trajectories, ("reversible",), weights=weights if weighted else None, lagtime=lagtime, block=block
+    ).get("lagged")
+    np.testing.assert_allclose(both.first_sum, 0.5 * w @ (first + second), rtol=1e-12)
+    np.testing.assert_array_equal(both.second_sum, both.first_sum)
+    for moments in (got, both):
+        for mine, literal in zip(moments.reversible(), oracle.reversible(found)):
+            np.testing.assert_allclose(mine, literal, rtol=0, atol=1e-15)
 
 
 def test_against_numpy(basis, trajectories):
@@ -63,20 +69,22 @@ def test_against_numpy(basis, trajectories):
     assert np.linalg.eigvalsh(mass + lagged).min() > -1e-15
 
 
-def test_folds_have_the_pairs_that_begin_in_them(basis, trajectories, weights):
+@pytest.mark.parametrize("form", ["lagged", "reversible"])
+def test_folds_have_the_pairs_that_begin_in_them(basis, trajectories, weights, form):
     labels = [np.random.default_rng(k).integers(0, 3, n) for k, n in enumerate(LENGTHS)]
-    folds = accumulate_folds(basis, trajectories, ("lagged", "mass"), labels, weights=weights, lagtime=3, block=10)
-    whole = accumulate(basis, trajectories, ("lagged", "mass"), weights=weights, lagtime=3)
+    folds = accumulate_folds(basis, trajectories, (form, "mass"), labels, weights=weights, lagtime=3, block=10)
+    whole = accumulate(basis, trajectories, (form, "mass"), weights=weights, lagtime=3)
     for fold, part in enumerate(folds):
         mine = [w * (label == fold) for w, label in zip(weights, labels)]
-        assert_same(part, accumulate(basis, trajectories, ("lagged", "mass"), weights=mine, lagtime=3))
+        assert_same(part, accumulate(basis, trajectories, (form, "mass"), weights=mine, lagtime=3))
     assert_same(folds[0] + folds[1] + folds[2], whole)
     assert_same(whole - folds[0], folds[1] + folds[2])
 
 
-def test_a_fold_in_which_nothing_changes_has_no_variance(basis):
+@pytest.mark.parametrize("form", ["lagged", "reversible"])
+def test_a_fold_in_which_nothing_changes_has_no_variance(basis, form):
     x = np.repeat([[0.3, -0.7], [0.9, 0.1]], 50, axis=0)
-    one, two = accumulate_folds(basis, x, ("lagged",), np.repeat([0, 1], 50), lagtime=2)
+    one, two = accumulate_folds(basis, x, (form,), np.repeat([0, 1], 50), lagtime=2)
     assert two.lagged.weight == 48 and one.lagged.weight == 50
     assert np.abs(two.lagged.first_scatter).max() < 1e-28
     assert np.abs(two.lagged.second_scatter).max() < 1e-28
