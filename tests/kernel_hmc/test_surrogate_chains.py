@@ -43,6 +43,16 @@ def test_trajectories_have_an_end():
     assert chains.options.trajectory_length <= MOST_STEPS * chains.options.step_size
 
 
+def test_chains_that_are_stuck_do_not_end_a_run():
+    """They are at d points or fewer, which have no covariance."""
+    points = np.random.default_rng(2).standard_normal((30, 2))
+    seen = Seen(points, -0.5 * np.sum(points**2, axis=1), points, np.full(points.shape, np.nan))
+    process = first_fit(seen, np.random.default_rng(3))
+    stuck = np.repeat(np.array([[0.5, -0.5], [1.0, 0.0]]), 50, axis=0)
+    found = from_above(process, stuck, 7, np.random.default_rng(1))
+    assert found.shape == (7, 2) and {tuple(row) for row in found} <= {tuple(row) for row in stuck}
+
+
 def test_draws_from_above_are_in_modes_that_chains_cannot_reach():
     """Between the two is a valley of two hundred nats."""
     rng = np.random.default_rng(3)
