@@ -18,7 +18,7 @@ from kmc.scores import DenoisingAutoencoder, FullKEF, LiteKEF, NystromKEF
 from kmc.scores.base import FittedExpansion
 from kmc.scores.densities import Flat
 from kmc.scores.full_system import FullSystem
-from kmc.scores.ridge import fit, solve
+from kmc.scores.in_basis import fit, solve
 from kmc.scores.sums import Samples
 
 REGULARIZATIONS = tuple(10.0**k for k in range(-7, 1))

@@ -11,8 +11,7 @@ from kmc.errors import warn
 from kmc.kernels import median_distance
 from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, KernelScoreEstimator, hessian_of
 from kmc.scores.full_system import FullSystem
-from kmc.scores.in_basis import check_smooth
-from kmc.scores.ridge import ScoreSetting, candidate_regularizations, candidate_settings, check_folds
+from kmc.scores.in_basis import ScoreSetting, candidate_regularizations, candidate_settings, check_folds, check_smooth
 from kmc.scores.sums import Samples
 from kmc.seeds import Seed, as_generator
 from kmc.selection import Kernels, Numbers, Search, folds_of

@@ -18,10 +18,9 @@ from kmc.samplers.base import MOVES
 from kmc.samplers.score_field import MOST_STEPS, Field, ScoreMixture
 from kmc.samplers.score_hmc import ScoreHMC
 from kmc.samplers.walkers import Walkers, requested
-from kmc.scores.finite import FiniteKEF
 from kmc.scores.full import FullKEF
 from kmc.scores.gaussian import GaussianScore
-from kmc.scores.lite import LiteKEF
+from kmc.scores.lite_and_finite import FiniteKEF, LiteKEF
 from kmc.scores.nystrom import NystromKEF
 from kmc.surrogate.coordinates.whitening import Whitening
 from tests.grids import slow_except

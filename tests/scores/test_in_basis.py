@@ -5,10 +5,9 @@ import pytest
 
 from kmc.kernels import Exponential, Gaussian
 from kmc.linalg import ridge_solution
-from kmc.scores import in_basis, ridge
-from kmc.scores.finite import FiniteKEF
+from kmc.scores import in_basis
 from kmc.scores.in_basis import check_smooth
-from kmc.scores.lite import LiteKEF
+from kmc.scores.lite_and_finite import FiniteKEF, LiteKEF
 from kmc.scores.nystrom import NystromKEF
 from kmc.scores.sums import Samples, accumulate_sums
 
@@ -50,15 +49,14 @@ def test_the_work_of_a_stream_per_sample_does_not_grow(kind, monkeypatch):
     samples. The others have, for twice the samples, one more fit to all of them.
     """
     work = {"summed": 0, "copied": 0, "solved": 0}
-    summed, solve, joined = in_basis.accumulate_sums, ridge.solve, Samples.joined
+    summed, solve, joined = in_basis.accumulate_sums, in_basis.solve, Samples.joined
 
     def count(name, rows, result):
         work[name] += rows
         return result
 
-    for module in (in_basis, ridge):
-        monkeypatch.setattr(module, "accumulate_sums", lambda *a: count("summed", len(a[1].x), summed(*a)))
-    monkeypatch.setattr(ridge, "solve", lambda *a: count("solved", 1, solve(*a)))
+    monkeypatch.setattr(in_basis, "accumulate_sums", lambda *a: count("summed", len(a[1].x), summed(*a)))
+    monkeypatch.setattr(in_basis, "solve", lambda *a: count("solved", 1, solve(*a)))
     monkeypatch.setattr(Samples, "joined", lambda *a: count("copied", sum(len(b.x) for b in a), joined(*a)))
     options = FIXED | {"bandwidth": 1.0, "base": "gaussian"}
     stream = kind(**options).partial_fit(X[:50]).partial_fit(X[50:100])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.scores.lite import LiteKEF
+from kmc.scores.lite_and_finite import LiteKEF
 from tests.oracles import lite as oracle
 
 BANDWIDTH, LAMBDA = 1.3, 1e-2

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.scores.network import Denoiser, Network, flatten, loss, unflatten
+from kmc.scores.autoencoder import Denoiser, Network, flatten, loss, unflatten
 from tests.oracles import autoencoder as oracle
 from tests.oracles import differences
 

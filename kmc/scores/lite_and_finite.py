@@ -1,4 +1,4 @@
-"""The lite kernel exponential family: kernel sections as the basis."""
+"""The lite and the finite kernel exponential family: kernel sections and random Fourier features as the basis."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.bases import Basis, KernelExpansion, KernelSections
-from kmc.checks import check_choice
+from kmc.bases import Basis, Contraction, FourierFeatures, KernelExpansion, KernelSections
+from kmc.checks import check_choice, check_count
 from kmc.scores.base import hessian_of
 from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
 from kmc.scores.sums import Samples
@@ -94,3 +94,75 @@ class LiteKEF(BasisEstimator):
 
     def _function(self, basis: Any, coefficients: np.ndarray) -> KernelExpansion:
         return KernelExpansion(basis.kernel, basis.centers, sections=coefficients)
+
+
+class FiniteKEF(BasisEstimator):
+    r"""Score estimator in random Fourier features, whose number does not depend on the number of samples.
+
+    The "finite" estimator of Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), with features
+    :math:`\sqrt{2/p}\cos(\omega_j^\top x + b_j)` (Rahimi and Recht 2008) whose frequencies have the kernel's spectral
+    density. The penalty is λ|β|². The samples of a stream (:meth:`partial_fit`) need not be stored.
+
+    Parameters
+    ----------
+    kernel, bandwidth, regularization, base, jitter, value_weight, cv, random_state
+        As in :class:`NystromKEF`; the kernel must be a built-in radial one, or a sum or product of such kernels.
+    n_basis : int
+        Number of features p.
+
+    Attributes
+    ----------
+    coefficients_ : ndarray, shape (p,)
+        β. Other attributes as in :class:`NystromKEF`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.scores import FiniteKEF
+    >>> X = np.random.default_rng(0).standard_normal((400, 1))
+    >>> estimator = FiniteKEF(random_state=0).fit(X)
+    >>> bool(np.all(np.abs(estimator.gradient([[-1.0], [1.0]]).ravel() - [1.0, -1.0]) < 0.3))
+    True
+    """
+
+    _basis_follows_data = False
+
+    def __init__(
+        self,
+        kernel: Kernels = "auto",
+        bandwidth: Numbers = "auto",
+        regularization: Numbers = "cv",
+        n_basis: int = 200,
+        base: Any = "auto",
+        jitter: Any = "auto",
+        value_weight: float = 1.0,
+        cv: int = 5,
+        random_state: Seed = None,
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.regularization = regularization
+        self.n_basis = n_basis
+        self.base = base
+        self.jitter = jitter
+        self.value_weight = value_weight
+        self.cv = cv
+        self.random_state = random_state
+
+    def hessian(self, X: Any) -> np.ndarray:
+        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
+        return hessian_of(self, X)
+
+    def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
+        check_count(self, "n_basis", 1)
+        self._frequency_seed = int(rng.integers(2**63))  # the same frequencies, rescaled, for every bandwidth
+
+    def _basis(self, kernel: Any) -> Basis:
+        rng = np.random.default_rng(self._frequency_seed)
+        return FourierFeatures.draw(kernel, self.n_basis, self.n_features_in_, rng)
+
+    def _penalties(self, basis: Any) -> dict[str, np.ndarray]:
+        return {"norm": basis.gram()}
+
+    def _function(self, basis: Any, coefficients: np.ndarray) -> Contraction:
+        return Contraction(basis, coefficients)

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.scores.finite import FiniteKEF
-from kmc.scores.lite import LiteKEF
+from kmc.scores.lite_and_finite import FiniteKEF, LiteKEF
 from tests.oracles import differences
 
 X = np.random.default_rng(1).standard_normal((80, 2)) @ [[1.0, 0.4], [0.0, 0.7]]

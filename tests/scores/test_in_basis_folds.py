@@ -4,35 +4,35 @@ import pytest
 from kmc.bases import KernelGradients, KernelSections
 from kmc.kernels import Gaussian, candidate_bandwidths
 from kmc.linalg import ridge_solution
-from kmc.scores import NystromKEF, ridge
+from kmc.scores import NystromKEF, in_basis
 from kmc.scores.base_fits import fit_base
-from kmc.scores.ridge import Folds
+from kmc.scores.in_basis import Folds
 from kmc.scores.sums import Samples, accumulate_sums
 
 
 def bandwidths(value, median, named):
-    return candidate_bandwidths(value, median, named, ridge.BANDWIDTHS)
+    return candidate_bandwidths(value, median, named, in_basis.BANDWIDTHS)
 
 
 def test_bandwidths_of_a_name_are_lengths_and_of_an_object_factors():
     assert bandwidths("median", 3.0, named=True) == [3.0]
     assert bandwidths("median", 3.0, named=False) == [1.0]
-    assert bandwidths("cv", 3.0, named=True) == [3.0 * f for f in ridge.BANDWIDTHS]
+    assert bandwidths("cv", 3.0, named=True) == [3.0 * f for f in in_basis.BANDWIDTHS]
     assert bandwidths(0.5, 3.0, named=False) == [0.5]
     assert bandwidths(np.array([1, 2]), 3.0, named=True) == [1.0, 2.0]
 
 
 def test_regularizations_do_not_depend_on_units():
     np.testing.assert_allclose(
-        ridge.candidate_regularizations("cv", 10.0), ridge.candidate_regularizations("cv", 1.0) / 100
+        in_basis.candidate_regularizations("cv", 10.0), in_basis.candidate_regularizations("cv", 1.0) / 100
     )
-    np.testing.assert_array_equal(ridge.candidate_regularizations(0.0, 1.0), [0.0])
+    np.testing.assert_array_equal(in_basis.candidate_regularizations(0.0, 1.0), [0.0])
 
 
 @pytest.mark.parametrize("cv", [1, 0, 2.0, True, "LOO", None])
 def test_bad_folds(cv):
     with pytest.raises(ValueError, match="cv=.*expected a whole number"):
-        ridge.check_folds(cv)
+        in_basis.check_folds(cv)
 
 
 RNG = np.random.default_rng(5)
@@ -82,7 +82,7 @@ def test_folds_are_fits_without_the_fold(basis, values):
 def test_with_many_functions_regularizations_that_are_far_too_small_are_left_out(monkeypatch):
     data = np.random.default_rng(6).standard_normal((60, 3))
     plain = NystromKEF(n_basis=15, kernel="gaussian", bandwidth="median", base="gaussian", random_state=0).fit(data)
-    monkeypatch.setattr(ridge, "MANY", 10)
+    monkeypatch.setattr(in_basis, "MANY", 10)
     quick = NystromKEF(n_basis=15, kernel="gaussian", bandwidth="median", base="gaussian", random_state=0).fit(data)
     np.testing.assert_array_equal(quick.coefficients_, plain.coefficients_)
     left_out = np.isnan(quick.cv_results_["objective"])
