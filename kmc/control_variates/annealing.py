@@ -33,9 +33,9 @@ from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.njit import njit
 from kmc.samplers.inner_chains import copy_to
+from kmc.surrogate.covariance import terms_of
 from kmc.surrogate.density import Component
 from kmc.surrogate.jit_state import gradients
-from kmc.surrogate.quadratic import terms_of
 
 ISLANDS = 32  # independent groups of particles, whose spread is the stated error
 _DOF = 6.0

@@ -15,8 +15,8 @@ from kmc.control_variates.replicate import Replicate
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chains
 from kmc.samplers.local_mixture import local_mixture
 from kmc.samplers.tuning import Trials, with_step_size
+from kmc.surrogate.covariance import terms_of
 from kmc.surrogate.density import Component
-from kmc.surrogate.quadratic import terms_of
 
 _ANNEALED, _MOST_ANNEALED = 4096, 8192  # particles; more of them in many dimensions, for control variates
 _PER_TERM = 14  # particles for each term of a quadratic

@@ -15,18 +15,27 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from kmc.convergence import worst_rhat
-from kmc.kernel_hmc.batch import SETTINGS as BATCH
-from kmc.kernel_hmc.batch import candidates, choose
 from kmc.kernel_hmc.modes import Modes, find_modes
-from kmc.kernel_hmc.sources import SURPRISE, Beyond, BeyondAtSearches, Climb, ClimbFromStarts, Exchanges, Known, Source
+from kmc.kernel_hmc.sources import (
+    SURPRISE,
+    TYPICAL,
+    Beyond,
+    BeyondAtSearches,
+    Climb,
+    ClimbFromStarts,
+    Exchanges,
+    Known,
+    Source,
+    candidates,
+    choose,
+)
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned, unseen
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
-from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.emulated import Emulator
-from kmc.surrogate.emulator.structure import Structure
+from kmc.surrogate.emulator.structure import Approximation, Structure
+from kmc.surrogate.known import Known as KnownPart
 from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
 from kmc.surrogate.regression import STARTS
-from kmc.surrogate.splines import Known as KnownPart
 
 
 @dataclass(frozen=True)
@@ -190,16 +199,13 @@ class Learning:
 
         It is the standard deviation there, as calibrated by the last batches; infinite as long as there are too few.
         """
-        ratio = self._calibration(10 + self.points.shape[1])
+        ratio = calibration(self._record, 10 + self.points.shape[1])
         return min(ratio * self._doubt, MOST) if np.isfinite(ratio) else np.inf
 
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the values' noise in nats; 0 if they have none."""
         return self._roughness if self._noisy else 0.0
-
-    def _calibration(self, least):
-        return calibration(self._record, least)
 
     def is_done(self, left: int) -> bool:
         """Return whether learning should end, with so many evaluations left for it and for draws.
@@ -231,7 +237,7 @@ class Learning:
 
     def _ask(self, points, *, last):
         self._batch, self._is_last = points, last
-        self._forecast, self._sds = self._heights(points), self._deviations(points)
+        self._forecast, self._sds = self.process.forecast(points), self._deviations(points)
 
     def tell(self, values: np.ndarray, gradients: np.ndarray | None = None, outputs: np.ndarray | None = None) -> None:
         """Compare the values (b,) of the batch with their predictions, and keep them.
@@ -277,14 +283,14 @@ class Learning:
             best = self.points[np.argsort(-self.values, kind="stable")[: len(self.values) // 4]]
             self.modes = find_modes(self.process, np.vstack([best, chains.positions]))
             self._surprises = self.points[:0]
-        ratio = self._calibration(10 + self.points.shape[1])
+        ratio = calibration(self._record, 10 + self.points.shape[1])
         self.ratio = ratio if np.isfinite(ratio) else 1.0
         positions, self._chains = sample(
             self.process, chains, rng, blocks=settings.blocks, ratio=self.ratio, modes=self.modes
         )
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
-        heights = self._heights(self.draws)
+        heights = self.process.forecast(self.draws)
         self._typical, self._lowest = float(np.median(heights)), float(np.quantile(heights, _LOWEST))
         known = self.noise_sd  # which is no doubt
         errors = np.sqrt(self._deviations(self.draws[::8]) ** 2 - known**2)
@@ -335,7 +341,7 @@ class Learning:
         learning goes on if many are deep below the prediction, as their values mend that. The others are elsewhere: it
         goes on if one is not lower than nearly all draws, and was not expected to be.
         """
-        forecast = self._heights(points)
+        forecast = self.process.forecast(points)
         self._compare(forecast[:drawn], values[:drawn], self._deviations(points[:drawn]))
         self._tests = np.append(self._tests, np.isfinite(values[above:drawn]))
         self.right = values[:drawn] > forecast[:drawn] - MOST - 2.0 * self.noise_sd
@@ -347,7 +353,7 @@ class Learning:
     def facts(self) -> dict[str, Any]:
         """Return facts of the surrogate for the results' attributes."""
         return self.process.facts(self.draws) | {
-            "surrogate_loo_sd": np.hypot(min(self._calibration(1) * self._doubt, MOST), self.noise_sd),
+            "surrogate_loo_sd": np.hypot(min(calibration(self._record, 1) * self._doubt, MOST), self.noise_sd),
             "surrogate_n_values": len(self.values),
         }
 
@@ -413,9 +419,6 @@ class Learning:
         behind = 1.0 - float(last.mean()) if len(last) else 0.0
         return is_learned(error, n, left, noise=self.noise_sd, lost=min(behind + unseen(n, dim), 1.0))
 
-    def _heights(self, points):
-        return self.process.forecast(points)
-
     def _deviations(self, points):
         """Return the process's standard deviations at points (k, d) in nats, (k,), at least that of its noise."""
         sd = self.process.standard_deviations(points)
@@ -425,7 +428,7 @@ class Learning:
         assert self._chains is not None
         dim, n = self.points.shape[1], len(self.values) - self._given
         size = min(max(self._least, dim // 2, int(self._settings.growth * n)), most)
-        typical = max(int(BATCH.typical * size), 1) if size > 1 else 0
+        typical = max(int(TYPICAL * size), 1) if size > 1 else 0
         pool, powers = candidates(self._positions, self._chains.powers, self._rng)
         new = self._is_new(pool, self.points)
         if new.any():

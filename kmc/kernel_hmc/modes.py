@@ -39,13 +39,11 @@ class Modes(NamedTuple):
         k, n = len(self.centers), len(x)
         source = self._nearest(x)
         to = (source + 1 + rng.integers(k - 1, size=n)) % k
-        white = np.array([self._white(row, i) for row, i in zip(x, source, strict=True)])
+        apart = zip(self.roots[source], x - self.centers[source], strict=True)
+        white = np.array([np.linalg.solve(root, difference) for root, difference in apart])
         moved = self.centers[to] + np.einsum("nij,nj->ni", self.roots[to], white)
         change = np.where(self._nearest(moved) == to, self.log_volumes[to] - self.log_volumes[source], -np.inf)
         return moved, change
-
-    def _white(self, x, mode):
-        return np.linalg.solve(self.roots[mode], x - self.centers[mode])
 
     def _nearest(self, x):
         white = np.linalg.solve(self.roots[:, None], (x - self.centers[:, None])[..., None])[..., 0]

@@ -1,9 +1,10 @@
-"""Sources of evaluations beside the surrogate's own draws: where its chains do not go, and something may be.
+"""Where evaluations are made: at chosen draws of the surrogate, and at points of other sources.
 
-A batch has the points of some sources at its head, and for the rest draws of the surrogate at several powers
-(:mod:`kmc.kernel_hmc.batch`). Others are asked when learning would end, or before the surrogate is frozen. Each is an
-entry of a list in :mod:`kmc.kernel_hmc.learning`, and learning works without it: benchmarks/ablation.py says what it is
-worth.
+A batch has the points of some sources at its head, and for the rest draws of the surrogate at several powers, chosen
+where the regression is uncertain and the density is not small. The sources go where the surrogate's chains do not, and
+something may be. Others than those of batches are asked when learning would end, or before the surrogate is frozen.
+Each is an entry of a list in :mod:`kmc.kernel_hmc.learning`, and learning works without it: benchmarks/ablation.py says
+what it is worth.
 """
 
 from __future__ import annotations
@@ -18,6 +19,14 @@ from scipy.spatial import cKDTree
 
 from kmc.kernel_hmc.modes import MOST, far_apart, maximum
 from kmc.surrogate.process import Process, Seen, fit_widely
+
+CANDIDATES = (160, 120, 120)
+"""Draws at each power among which a batch is chosen."""
+
+TYPICAL = 0.25
+"""Share of a batch that is drawn at power 1 without a choice: how well these are predicted is how well the surrogate
+proposes.
+"""
 
 RADII = tuple(0.25 * 2.0**k for k in range(6))
 """Half the widths of the cubes around the best point in which a step of a climb may end, in standard deviations of the
@@ -45,6 +54,56 @@ _KINDS = 2, 3  # numbers of like groups that are tried in exchanges
 
 Climbing = Generator[np.ndarray, np.ndarray, None]
 """Yields points (k, d), and is sent their log-densities (k,)."""
+
+
+def candidates(positions: np.ndarray, powers: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return some distinct draws (n, d) of chains (blocks, k, d) at these powers (k,), and their powers (n,)."""
+    pool, kept = [], []
+    for power, count in zip(np.unique(powers)[::-1], CANDIDATES):
+        draws = positions[:, powers == power].reshape(-1, positions.shape[2])
+        pool.append(draws[rng.choice(len(draws), min(count, len(draws)), replace=False)])
+        kept.append(np.full(len(pool[-1]), power))
+    distinct, first = np.unique(np.concatenate(pool), axis=0, return_index=True)
+    return distinct, np.concatenate(kept)[first]
+
+
+def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: int, first: np.ndarray) -> np.ndarray:
+    """Return at most ``count`` points: ``first`` (k, d), then some of the candidates (n, d), draws at powers (n,).
+
+    One after the other, candidates are taken that decrease the expected loss most: the sum over the candidates of σ² /
+    (1 + σ²) times their power, with σ² the variance of the log-density given the values chosen so far. It is a design
+    by the variance that is left (Cohn 1996), of a loss that saturates: where the log-density is wrong by some nats, a
+    proposal is lost, and more nats lose no more. Whether a point is behind a wall says only its own value: that has the
+    variance p (1 - p) of its chance p.
+
+    References
+    ----------
+    Cohn (1996), Neural network exploration using optimal experiment design, Neural Networks 9.
+    """
+    given = len(first)
+    if given:
+        candidates, powers = np.vstack([first, candidates]), np.append(np.ones(given), powers)
+    scale = process.temperature
+    covariances = process.covariances(candidates)
+    noise = np.exp(2.0 * process.regression.hyperparameters.noise)
+    unsure = process.unsure(candidates) * powers
+    chosen: list[int] = []
+    for k in range(min(count, len(candidates))):
+        variances = np.maximum(np.diag(covariances), 0.0)
+        if k < given:
+            j = k
+        else:
+            left = variances[None, :] - covariances**2 / (variances + noise)[:, None]
+            left = scale**2 * np.maximum(left, 0.0)
+            score = unsure - (left / (1.0 + left)) @ powers
+            score[chosen] = -np.inf
+            j = int(np.argmax(score))
+        chosen.append(j)
+        # Conditional on a value at j. No covariance is larger than the two variances allow, but for rounding far out.
+        largest = np.sqrt(variances)
+        column = np.clip(covariances[j] / np.sqrt(variances[j] + noise), -largest, largest)
+        covariances = covariances - np.outer(column, column)
+    return candidates[chosen]
 
 
 class Known(NamedTuple):

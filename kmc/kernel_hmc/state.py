@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.convergence import ENOUGH_DRAWS
-from kmc.kernel_hmc.compiling import compile_in_thread
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.proposals import ArchiveMoves, ModeJumps, OtherMove, ProposalMixture, UserMoves, distinct
-from kmc.kernel_hmc.surrogate_chains import from_above
+from kmc.kernel_hmc.surrogate_chains import compile_in_thread, from_above
 from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.samplers.base import SamplerSetup, Step
 from kmc.samplers.inner_chains import InnerChainOptions
@@ -93,7 +92,10 @@ class KernelHMCState:
         self._known = points, values  # given, or evaluated before the first fit
         self._n_given = len(points) - len(setup.initial)
         self._has_given_outputs = given is not None
-        self._outputs = None if outputs is None else _below(given, self._n_given, outputs)
+        if outputs is not None:  # rows of NaN where those of given points are not known
+            unknown = np.full((self._n_given, outputs.shape[1]), np.nan)
+            outputs = np.vstack([unknown if given is None else given, outputs])
+        self._outputs = outputs
         self._gradient, self._gradient_error = gradient, 0.0
         self._check: GradientCheck | None = None
         budget = setup.max_evaluations
@@ -382,8 +384,3 @@ class KernelHMCState:
         if self.warming_up and self._sweep >= self.options.burn_in:
             self.warming_up, self._sweep = False, 0
         return record
-
-
-def _below(given, n, outputs):
-    """Return outputs (k, m) below those of n given points, (n, m) or None: rows of NaN."""
-    return np.vstack([np.full((n, outputs.shape[1]), np.nan) if given is None else given, outputs])

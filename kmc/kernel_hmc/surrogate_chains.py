@@ -4,10 +4,15 @@ They move by the inner chains of the main phase, in blocks. Between two blocks, 
 different powers β exchange their states with probability min(1, exp((β - β')(log s' - log s))):
 those at small powers pass from mode to mode, and hand on what they find (Geyer 1991, Markov chain
 Monte Carlo maximum likelihood).
+
+They are compiled beside the first evaluations: it takes twenty seconds when nothing is in the cache yet.
 """
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +21,11 @@ from kmc.kernel_hmc.modes import Modes
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chains
 from kmc.samplers.local_mixture import local_mixture
 from kmc.samplers.tuning import Trials, longest_axis, with_step_size
-from kmc.surrogate.process import Process
+from kmc.surrogate.emulator.emulated import Emulator
+from kmc.surrogate.emulator.jit_state import log_densities
+from kmc.surrogate.emulator.structure import Structure
+from kmc.surrogate.jit_state import gradients
+from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
 
 TRUSTED = 2.0
 """Nats: what a standard deviation has above so many is subtracted from the log-density, for a mean without knowledge is
@@ -30,6 +39,9 @@ MOVES = InnerChainOptions(
 
 
 _WIDE, _DOF, _BEYOND = 8192, 6.0, 2.0  # number of draws from above, their degrees of freedom, and relative radius
+
+_lock = threading.Lock()
+_threads: dict[type, threading.Thread] = {}  # by the kind of surrogate that they compile first
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,3 +161,46 @@ def _exchanged(heights, powers, rng):
     after = np.arange(k)
     after[a[swap]], after[b[swap]] = b[swap], a[swap]
     return after
+
+
+def compile_in_thread(structure: Structure | None = None) -> None:
+    """Start to compile what chains on a surrogate need, or load it from the cache, once in a process.
+
+    With the structure of a model with a simulator, that of emulated outputs comes first.
+    """
+    kinds: list[Kind] = [OfLogDensity()] if structure is None else [Emulator(structure), OfLogDensity()]
+    with _lock:
+        if type(kinds[0]) not in _threads:
+            # Not a daemon: an interpreter that ends while it compiles dies of a segmentation fault.
+            thread = threading.Thread(target=_compile, args=(kinds, structure), name="kmc-compilation")
+            _threads[type(kinds[0])] = thread
+            thread.start()
+
+
+def _compile(kinds: Sequence[Kind], structure: Structure | None) -> None:
+    """Sample surrogates of a few points."""
+    rng = np.random.default_rng(0)
+    if structure is None:
+        points, outputs = rng.standard_normal((12, 2)), None
+        values = -0.5 * np.sum(points**2, axis=1)
+    else:
+        points = structure.parameters.draw(rng, 12)
+        outputs = rng.standard_normal((12, len(structure.data.observed)))
+        values = log_densities(structure, points, outputs)
+    seen = Seen(points, values, points, np.full(points.shape, np.nan), outputs=outputs)
+    for kind in kinds:
+        process = kind.first(seen, rng)
+        chains = Chains(points, np.ones(len(points)), points, InnerChainOptions(0.5, 1.0, 0.5, 0.5))
+        sample(process, chains, rng, blocks=1)
+        gradients(process.jit_state, points)
+
+
+def _wait() -> None:
+    """Wait for the threads: a fork would copy the compiler's locks as they are."""
+    for thread in list(_threads.values()):
+        if thread is not threading.current_thread():
+            thread.join()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_wait)

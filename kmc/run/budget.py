@@ -11,7 +11,7 @@ import numpy as np
 from kmc.convergence import squared_error
 from kmc.run.arguments import RunRequest
 from kmc.samplers.ask_tell import Startable, traits_of
-from kmc.surrogate.quadratic import terms_of
+from kmc.surrogate.covariance import terms_of
 
 WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations, after which warm-up is told to end
 ENOUGH_TAIL_ESS = 400.0  # of the quantiles, in the worst coordinate

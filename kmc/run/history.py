@@ -16,8 +16,8 @@ from kmc.model.returned import number_of
 from kmc.model.simulation import OUTPUT, OUTPUTS
 from kmc.run.store.evaluations import stored_evaluations
 from kmc.run.structure import Structured, structured
-from kmc.surrogate.depth import bulk_depth
 from kmc.surrogate.emulator.jit_state import log_densities
+from kmc.surrogate.mass import bulk_depth
 
 EVALUATIONS = "evaluations"
 """The group of all evaluations in the result of a run with few draws."""

@@ -22,7 +22,7 @@ from kmc.run.evaluation_summary import NONE, Rejections
 from kmc.run.trace import Trace
 from kmc.seeds import Stream, substream
 from kmc.surrogate.density import Density
-from kmc.surrogate.depth import floor_of
+from kmc.surrogate.mass import floor_of
 
 _FEWEST_MOVES = 20  # moves from a tail, fewest for a reliable mean acceptance; set by hand
 _FEWEST_LEVELS = 100  # log-densities that tell a floor: one run in 2,000 then begins below it by chance
@@ -77,7 +77,7 @@ def run_statistics(
         - ``tail_ess``: the same of the 5 % and 95 % quantiles; ``width_error``: the largest standard error of their
           distance, relative to it; ``sd_error``: that of a standard deviation.
         - ``burn_in``: the largest number of draws at the start of a chain that are lower than hardly
-          any draw should be, by those of the later halves (:func:`kmc.surrogate.depth.floor_of`);
+          any draw should be, by those of the later halves (:func:`kmc.surrogate.mass.floor_of`);
           0 for short chains.
         - ``drift``: log10 of the p-value of equal means in the five fifths of the run, for coordinates, log-density and
           their tails. ``disagreement``: the same for equal means in all independent runs.

@@ -16,15 +16,21 @@ from kmc.model.model import Model
 from kmc.model.simulation import OUTPUTS, KnownParts
 from kmc.model.space import Block
 from kmc.model.transforms import LENGTH, STEEPNESS, Above, Below, Between, Identity, LogOdds
-from kmc.surrogate import transforms
 from kmc.surrogate.coordinates.noncentered import NonCentered
 from kmc.surrogate.coordinates.transport import APART
-from kmc.surrogate.emulator import observations
-from kmc.surrogate.emulator.approximation import Approximation
 from kmc.surrogate.emulator.jit_state import log_densities
-from kmc.surrogate.emulator.structure import Data, Parameters, Structure
-from kmc.surrogate.splines import Known, Splines
-from kmc.surrogate.transforms import Transforms
+from kmc.surrogate.emulator.structure import (
+    BINOMIAL,
+    NEGATIVE_BINOMIAL,
+    NORMAL,
+    POISSON,
+    STUDENT_T,
+    Approximation,
+    Data,
+    Parameters,
+    Structure,
+)
+from kmc.surrogate.known import ABOVE, BELOW, BETWEEN, IDENTITY, Known, Splines, Transforms
 
 _DRAWS = 2000  # of the prior, for the nodes of its splines
 _QUANTILES, _BEYOND = 193, 24  # nodes between these draws, and on each side of them
@@ -34,13 +40,13 @@ _SEPARATE = 1e-2  # nats: largest error of a sum of functions of one coordinate 
 _SAME = 1e-3  # nats between a log-density and that of its structure
 
 _KINDS: dict[type, int] = {
-    of.Normal: observations.NORMAL,
-    of.LogNormal: observations.NORMAL,
-    of.StudentT: observations.STUDENT_T,
-    of.Poisson: observations.POISSON,
-    of.NegativeBinomial: observations.NEGATIVE_BINOMIAL,
-    of.Binomial: observations.BINOMIAL,
-    of.Bernoulli: observations.BINOMIAL,
+    of.Normal: NORMAL,
+    of.LogNormal: NORMAL,
+    of.StudentT: STUDENT_T,
+    of.Poisson: POISSON,
+    of.NegativeBinomial: NEGATIVE_BINOMIAL,
+    of.Binomial: BINOMIAL,
+    of.Bernoulli: BINOMIAL,
 }
 _LINKS: dict[type, Any] = {
     of.LogNormal: np.log,
@@ -50,11 +56,11 @@ _LINKS: dict[type, Any] = {
     of.Bernoulli: logit,
 }
 _TRANSFORMS = {
-    Identity: transforms.IDENTITY,
-    Above: transforms.ABOVE,
-    Below: transforms.BELOW,
-    Between: transforms.BETWEEN,
-    LogOdds: transforms.BETWEEN,
+    Identity: IDENTITY,
+    Above: ABOVE,
+    Below: BELOW,
+    Between: BETWEEN,
+    LogOdds: BETWEEN,
 }
 
 
@@ -143,9 +149,9 @@ def _data(likelihood: Any, known: KnownParts) -> Data | None:
     if type(likelihood) is of.LogNormal:
         y = np.log(y)
         constants = -y
-    if kind in (observations.POISSON, observations.NEGATIVE_BINOMIAL):
+    if kind in (POISSON, NEGATIVE_BINOMIAL):
         constants = -gammaln(y + 1.0)
-    if kind == observations.BINOMIAL:
+    if kind == BINOMIAL:
         shape = np.ones(n) if type(likelihood) is of.Bernoulli else np.broadcast_to(likelihood.n, seen.shape)[seen]
         constants = gammaln(shape + 1.0) - gammaln(y + 1.0) - gammaln(shape - y + 1.0)
     scales = _Terms(terms.get("scale", terms.get("sd", ())), seen, known)
@@ -253,7 +259,7 @@ def _transforms(blocks: Mapping[str, Block], dim: int) -> Transforms:
     kinds = np.zeros(dim, np.int64)
     lower, upper, ends = np.zeros(dim), np.zeros(dim), np.zeros((dim, 2))
     for block in blocks.values():
-        kinds[block.columns] = _TRANSFORMS.get(type(block.transform), transforms.IDENTITY)
+        kinds[block.columns] = _TRANSFORMS.get(type(block.transform), IDENTITY)
         if isinstance(block.transform, Above | Between):
             lower[block.columns] = block.transform.lower
         if isinstance(block.transform, Below | Between):

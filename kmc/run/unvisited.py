@@ -14,7 +14,7 @@ from kmc.samplers.local_mixture import local_mixture
 from kmc.samplers.tuning import Trials, ends_of, with_step_size
 from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.density import Component, Density
-from kmc.surrogate.depth import bulk_depth
+from kmc.surrogate.mass import bulk_depth
 
 # Set by hand; benchmarks/honesty.py shows how many runs are warned of, and how many should be.
 _FAR = 6.0  # times the usual distance between draws is far from all of them

@@ -15,9 +15,8 @@ import numpy as np
 
 from kmc.checks import as_count, as_number
 from kmc.surrogate.density import Density
-from kmc.surrogate.emulator.approximation import Approximation
-from kmc.surrogate.emulator.structure import Structure
-from kmc.surrogate.splines import Known
+from kmc.surrogate.emulator.structure import Approximation, Structure
+from kmc.surrogate.known import Known
 
 MOVES = (
     "random-walk",

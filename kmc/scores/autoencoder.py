@@ -302,7 +302,7 @@ class Denoiser:
     tied: bool
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """(n,), or a ValueError if the weights are not tied."""
+        """Return log-densities, (n,); raise a ValueError if the weights are not tied."""
         if not self.tied:
             raise ValueError(
                 "log_density: the field of an autoencoder with tied=False is not a gradient, so it has no "
@@ -315,7 +315,7 @@ class Denoiser:
         return (self.scale / self.noise) ** 2 * potential
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """(n, d)."""
+        """Return the gradients, (n, d)."""
         z = self._standard(x)
         r = self.network.code(z) @ self.network.decoder.T
         return (r + self.network.bias - z) * (self.scale / self.noise**2)

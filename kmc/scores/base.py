@@ -21,13 +21,13 @@ class FittedDensity(Protocol):
     """An unnormalized log-density with its derivatives, at the rows of x (n, d)."""
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """(n,)."""
+        """Return the log-densities, (n,)."""
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """(n, d)."""
+        """Return the gradients, (n, d)."""
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """(n,)."""
+        """Return the Laplacians, (n,)."""
 
 
 @runtime_checkable
@@ -35,7 +35,7 @@ class WithHessian(Protocol):
     """What a density or a function may have besides."""
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """(n, d, d) at points x (n, d)."""
+        """Return the second derivatives (n, d, d) at points x (n, d)."""
 
 
 class FittedExpansion(NamedTuple):
@@ -46,19 +46,19 @@ class FittedExpansion(NamedTuple):
     function: Any  # f, with values, gradient and laplacian at centered points
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """(n,)."""
+        """Return the log-densities, (n,)."""
         return self.base.log_density(x) + self.function.values(x - self.center)
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """(n, d)."""
+        """Return the gradients, (n, d)."""
         return self.base.gradient(x) + self.function.gradient(x - self.center)
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """(n,)."""
+        """Return the Laplacians, (n,)."""
         return self.base.laplacian(x) + self.function.laplacian(x - self.center)
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """(n, d, d); TypeError if the base density or the function has none."""
+        """Return (n, d, d); raise a TypeError if the base density or the function has none."""
         for part in (self.base, self.function):
             if not isinstance(part, WithHessian):
                 raise TypeError(f"{type(part).__name__} has no Hessian")
@@ -164,7 +164,7 @@ class ScoreEstimator(Estimator, ABC):
         return Samples(x, w @ x / w.sum(), w, y, self._checked_value_weight())
 
     def log_density(self, X: Any) -> np.ndarray:
-        """Unnormalized log-density at the rows of X (n, d), shape (n,)."""
+        """Return the unnormalized log-density at the rows of X (n, d), shape (n,)."""
         x = self._check_points(X)
         return self.density_.log_density(x)
 
@@ -174,12 +174,12 @@ class ScoreEstimator(Estimator, ABC):
         return self.density_.gradient(x)
 
     def laplacian(self, X: Any) -> np.ndarray:
-        """Δ log p at the rows of X (n, d), shape (n,)."""
+        """Return Δ log p at the rows of X (n, d), shape (n,)."""
         x = self._check_points(X)
         return self.density_.laplacian(x)
 
     def objective(self, X: Any) -> float:
-        r"""Empirical score-matching objective on X (n, d); lower is better.
+        r"""Return the empirical score-matching objective on X (n, d); lower is better.
 
         .. math:: \hat J = \frac1n \sum_b \Delta \log p(X_b) + \tfrac12 |\nabla \log p(X_b)|^2
 
@@ -192,7 +192,7 @@ class ScoreEstimator(Estimator, ABC):
         return float(np.mean(self.density_.laplacian(x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the objective: higher is better, as scikit-learn's model selection expects."""
+        """Return minus the objective: higher is better, as scikit-learn's model selection expects."""
         return -self.objective(X)
 
 

@@ -63,7 +63,7 @@ def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any
 
 
 def fit_gaussian(x: np.ndarray, weights: np.ndarray | None = None) -> Gaussian:
-    """Weighted mean and covariance (maximum likelihood: divided by Σ w); ValueError if the latter is singular."""
+    """Fit a Gaussian by maximum likelihood (its covariance is divided by Σ w); ValueError if that is singular."""
     w = _shares(x, weights)
     mean = w @ x
     r = x - mean
@@ -73,7 +73,7 @@ def fit_gaussian(x: np.ndarray, weights: np.ndarray | None = None) -> Gaussian:
 
 
 def fit_student(x: np.ndarray, weights: np.ndarray | None = None) -> StudentT:
-    """Location, scale and degrees of freedom of maximum likelihood; ValueError if the covariance is singular."""
+    """Fit a Student-t density by maximum likelihood; raise a ValueError if the covariance is singular."""
     w = _shares(x, weights)
     start = fit_gaussian(x, w)
     lower = linalg.cholesky(start.covariance, lower=True)

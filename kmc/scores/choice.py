@@ -2,7 +2,7 @@
 
 The candidates are compared by the held-out score-matching objective of fits in a few kernel sections, with some of the
 samples. This takes about as long as one fit. Samples at landmarks are not among those that judge, as sections have
-their largest curvature at their own center. Open base densities have shrunk covariances (:mod:`kmc.scores.choice`).
+their largest curvature at their own center. Open base densities have shrunk covariances (:func:`shrunk`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Setting(NamedTuple):
     density: Any  # the fitted base
 
     def is_fixed(self, open_names: set[str], median: float) -> bool:
-        """Whether this is what "auto" means where nothing is chosen."""
+        """Return whether this is what "auto" means where nothing is chosen."""
         unit = median if isinstance(self.kernel, str) else 1.0
         same = {"kernel": self.kernel, "bandwidth": self.bandwidth, "base": self.base}
         fixed = FIXED | {"bandwidth": unit}
@@ -104,7 +104,7 @@ def settings(
 
 
 def _all(given, names, samples, median, factors):
-    """All candidates; of open base densities, those that exist for the samples."""
+    """Return all candidates; of open base densities, those that exist for the samples."""
     bases = []
     for base in BASES if "base" in names else listed("base", given.base):
         try:
@@ -148,7 +148,7 @@ def _best(group, names, samples, median, rng):
 
 
 def _parts(n):
-    """Rows of each fold."""
+    """Return the rows of each fold."""
     edges = np.linspace(0, n, N_FOLDS + 1).astype(int)
     return [slice(a, b) for a, b in pairwise(edges)]
 
@@ -172,17 +172,17 @@ class _Points:
 
     @cached_property
     def squares(self) -> np.ndarray:
-        """Squared distances of samples to centers, (n, m)."""
+        """Return the squared distances of samples to centers, (n, m)."""
         return squared_distances(self.z, self.centers)
 
     @cached_property
     def between(self) -> np.ndarray:
-        """Squared distances of centers, (m, m)."""
+        """Return the squared distances of centers, (m, m)."""
         return squared_distances(self.centers, self.centers)
 
     @cached_property
     def along(self) -> np.ndarray:
-        """2 <x - y, v> for each of the vectors at the samples, (k, n, m)."""
+        """Return 2 <x - y, v> for each of the vectors at the samples, (k, n, m)."""
         z, centers = self.z, self.centers
         return np.stack([2.0 * (np.einsum("nd,nd->n", z, v)[:, None] - v @ centers.T) for v in self.vectors])
 
@@ -277,6 +277,6 @@ def _shrunk(matrix, r, w):
 
 
 def _intensity(noise, apart):
-    """Σ Var / Σ (difference from the target)², in [0, 1]."""
+    """Return Σ Var / Σ (difference from the target)², in [0, 1]."""
     square = np.sum(apart**2)
     return float(np.clip(np.sum(noise) / square, 0.0, 1.0)) if square > 0 else 0.0

@@ -22,19 +22,19 @@ class Flat:
     """
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """Zeros, shape (n,)."""
+        """Return zeros, shape (n,)."""
         return np.zeros(len(x))
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """Zeros, shape (n, d)."""
+        """Return zeros, shape (n, d)."""
         return np.zeros(np.shape(x))
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """Zeros, shape (n,)."""
+        """Return zeros, shape (n,)."""
         return np.zeros(len(x))
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """Zeros, shape (n, d, d)."""
+        """Return zeros, shape (n, d, d)."""
         return np.zeros((*x.shape, x.shape[1]))
 
 
@@ -77,21 +77,21 @@ class Uniform:
         object.__setattr__(self, "high", _frozen(high))
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """Minus the log-volume of the box inside it, shape (n,)."""
+        """Return minus the log-volume of the box inside it, shape (n,)."""
         inside = np.all((x >= self.low) & (x <= self.high), axis=1)
         widths = np.broadcast_to(self.high - self.low, x.shape[1:])
         return np.where(inside, -np.log(widths).sum(), -np.inf)
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """Zeros, shape (n, d)."""
+        """Return zeros, shape (n, d)."""
         return np.zeros(np.shape(x))
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """Zeros, shape (n,)."""
+        """Return zeros, shape (n,)."""
         return np.zeros(len(x))
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """Zeros, shape (n, d, d)."""
+        """Return zeros, shape (n, d, d)."""
         return np.zeros((*x.shape, x.shape[1]))
 
 
@@ -134,20 +134,20 @@ class Gaussian:
         object.__setattr__(self, "constant", -0.5 * (log_det + len(mean) * log(2.0 * pi)))
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """Shape (n,)."""
+        """Return the log-densities, (n,)."""
         r = x - self.mean
         return self.constant - 0.5 * np.einsum("ij,ij->i", r @ self.precision, r)
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """Shape (n, d)."""
+        """Return the gradients, (n, d)."""
         return -((x - self.mean) @ self.precision)
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """Minus the trace of the precision everywhere, shape (n,)."""
+        """Return minus the trace of the precision everywhere, shape (n,)."""
         return np.full(len(x), -np.trace(self.precision))
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """Minus the precision everywhere, shape (n, d, d)."""
+        """Return minus the precision everywhere, shape (n, d, d)."""
         return np.tile(-self.precision, (len(x), 1, 1))
 
 
@@ -196,20 +196,20 @@ class StudentT:
         object.__setattr__(self, "constant", student_constant(self.dof, len(location)) - 0.5 * log_det)
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """Shape (n,)."""
+        """Return the log-densities, (n,)."""
         r = x - self.location
         q = np.einsum("ij,ij->i", r @ self.precision, r)
         return self.constant - 0.5 * (self.dof + x.shape[1]) * np.log1p(q / self.dof)
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """-(ν + d) P r / (ν + q), shape (n, d), with r = x - location, P the precision and q = rᵀPr."""
+        """Return -(ν + d) P r / (ν + q), shape (n, d), with r = x - location, P the precision and q = rᵀPr."""
         r = x - self.location
         pr = r @ self.precision
         q = np.einsum("ij,ij->i", pr, r)
         return -((self.dof + x.shape[1]) / (self.dof + q))[:, None] * pr
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """-(ν + d) (tr P / (ν + q) - 2 |P r|² / (ν + q)²), shape (n,)."""
+        """Return -(ν + d) (tr P / (ν + q) - 2 |P r|² / (ν + q)²), shape (n,)."""
         r = x - self.location
         pr = r @ self.precision
         below = self.dof + np.einsum("ij,ij->i", pr, r)
@@ -217,7 +217,7 @@ class StudentT:
         return -(self.dof + x.shape[1]) * curvature
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """-(ν + d) (P / (ν + q) - 2 P r rᵀ P / (ν + q)²), shape (n, d, d)."""
+        """Return -(ν + d) (P / (ν + q) - 2 P r rᵀ P / (ν + q)²), shape (n, d, d)."""
         r = x - self.location
         pr = r @ self.precision
         below = (self.dof + np.einsum("ij,ij->i", pr, r))[:, None, None]
@@ -261,15 +261,15 @@ class UserDensity:
         object.__setattr__(self, "step", _frozen(self.step))
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """Shape (n,)."""
+        """Return the log-densities, (n,)."""
         return self._call("log_density", x, x.shape[:1])
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """Shape (n, d)."""
+        """Return the gradients, (n, d)."""
         return self._call("gradient", x, x.shape)
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """Shape (n,)."""
+        """Return the Laplacians, (n,)."""
         if callable(getattr(self.density, "laplacian", None)):
             return self._call("laplacian", x, x.shape[:1])
         total = np.zeros(len(x))
@@ -332,7 +332,7 @@ def student_constant(dof: float, d: int) -> float:
 
 
 def _ellipsoid(center, matrix, center_name, matrix_name):
-    """Center (d,), matrix (d, d), its inverse and its log-determinant."""
+    """Return the center (d,), matrix (d, d), its inverse and its log-determinant."""
     center, matrix = np.atleast_1d(_frozen(center)), np.atleast_2d(_frozen(matrix))
     if center.ndim != 1 or matrix.shape != (len(center), len(center)):
         raise ValueError(

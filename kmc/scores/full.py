@@ -191,8 +191,10 @@ def choose(model: Any, samples: Samples) -> Choice:
         check_smooth(setting.kernel, 4)
     chosen, shrinkage = settings[0], 1.0
     if len(settings) * len(search.regularizations) > 1:
-        shrinkage = min(SELECTION / len(samples.x), 1.0) ** (1.0 / 3.0)
-        chosen = _best(model, _subset(samples, rng), settings, search, rng)
+        n = len(samples.x)
+        shrinkage = min(SELECTION / n, 1.0) ** (1.0 / 3.0)
+        some = samples if n <= SELECTION else samples.take(np.sort(rng.choice(n, SELECTION, replace=False)))
+        chosen = _best(model, some, settings, search, rng)
     regularization = shrinkage * search.regularization
     return Choice(chosen.kernel, chosen.candidate.bandwidth, chosen.base, regularization, search.table())
 
@@ -231,11 +233,6 @@ def _regularizations(regularization, median):
     return found
 
 
-def _subset(samples, rng):
-    n = len(samples.x)
-    return samples if n <= SELECTION else samples.take(np.sort(rng.choice(n, SELECTION, replace=False)))
-
-
 def _best(model, samples, settings, search, rng) -> ScoreSetting:
     """Return the setting with the best held-out objective; ``search`` keeps its regularization."""
     folds = folds_of(len(samples.x), model.cv, rng)
@@ -245,7 +242,7 @@ def _best(model, samples, settings, search, rng) -> ScoreSetting:
 
 
 def _held_out(model, samples, setting, folds, regularizations):
-    """Objective (folds, l) of each fold under the fits to the others; NaN where they take too long."""
+    """Return the objective (folds, l) of each fold under the fits to the others; NaN where they take too long."""
     descending = np.argsort(-regularizations)
     out = np.full((len(folds), len(regularizations)), np.nan)
     for k, fold in enumerate(folds):

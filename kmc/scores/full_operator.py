@@ -64,7 +64,7 @@ class GradientGram:
         return out
 
     def moment(self, gradients: np.ndarray, laplacians: np.ndarray) -> np.ndarray:
-        """Gradients and, with ``sections``, values of Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·) at the points.
+        """Return gradients and, with ``sections``, values of Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·) at the points.
 
         ``gradients`` g are (n, d), ``laplacians`` l (n,), one of them not zero; the result is of ``shape``.
         """
@@ -86,7 +86,7 @@ class GradientGram:
         return out.reshape(n * width, n * width)
 
     def _strip(self, rows, stop):
-        """Rows of the matrix up to a column, (rows, width, stop, width)."""
+        """Return rows of the matrix up to a column, (rows, width, stop, width)."""
         d, x, y = self.points.shape[1], self.points[rows], self.points[:stop]
         gradients = kernel_derivative(self.kernel, "xy", x, y).transpose(0, 2, 1, 3)
         if not self.sections:
@@ -171,7 +171,7 @@ def tiled_product(program, x, vector, laplacians):
 
 @njit(error_model="numpy")
 def _augmented(x, v):
-    """Rows whose inner products are |x_a - x_b|² (first two) and <x_a - x_b, v_b> (last with third)."""
+    """Return rows whose inner products are |x_a - x_b|² (first two) and <x_a - x_b, v_b> (last with third)."""
     n, d = x.shape
     left, distance = np.ones((n, d + 2)), np.ones((n, d + 2))
     ones, along = np.ones((n, d + 1)), np.empty((n, d + 1))

@@ -182,52 +182,49 @@ class EvaluationOperator:
         return self._gram.shape
 
     def rows(self, gradients: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """E f from gradients (n, d) and values (n,) of f at the points; the values are not used without γ."""
+        """Return E f from gradients (n, d) and values (n,) of f at the points; the values are not used without γ."""
         if self.value_weight is None:
             return self._scale * gradients
         return self._centered(self._scale * np.column_stack([gradients, values]))
 
     def of(self, function: KernelExpansion) -> np.ndarray:
-        """E f."""
+        """Return E f."""
         gradients = function.gradient(self.points)
         return self.rows(gradients, gradients[:, 0] if self.value_weight is None else function.values(self.points))
 
     def moment(self, gradients: np.ndarray, laplacians: np.ndarray) -> np.ndarray:
-        """E f for f = Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·), with g (n, d) and l (n,)."""
+        """Return E f for f = Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·), with g (n, d) and l (n,)."""
         out = self._gram.moment(gradients, laplacians)
         out *= self._scale
         return out if self.value_weight is None else self._centered(out)
 
     def coefficients(self, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """E* u for u in the range of E: coefficients (n, d) of ∂_i k(x_a, ·) and, with values, (n,) of k(x_a, ·)."""
+        """Return E* u, u in the range of E: coefficients (n, d) of ∂_i k(x_a, ·), and (n,) of k(x_a, ·) with values."""
         scaled = self._scale * dual
         return (scaled, None) if self.value_weight is None else (scaled[:, :-1], scaled[:, -1])
 
     def adjoint(self, dual: np.ndarray) -> KernelExpansion:
-        """E* u as a function."""
+        """Return E* u as a function."""
         gradients, sections = self.coefficients(dual)
         return KernelExpansion(self.kernel, self.points, sections=sections, gradients=gradients)
 
     def product(self, dual: np.ndarray) -> np.ndarray:
-        """E E* u for u in the range of E, in O(n² d) time and O(n d) memory."""
+        """Return E E* u for u in the range of E, in O(n² d) time and O(n d) memory."""
         out = self._gram(self._scale * dual)
         out *= self._scale
         return out if self.value_weight is None else self._centered(out)
 
     def dense(self) -> np.ndarray:
-        """E E* as a symmetric matrix."""
+        """Return E E* as a symmetric matrix."""
         matrix, scale = self._gram.dense(), self._scale.reshape(-1)
         matrix *= scale
         matrix *= scale[:, None]
         if self.value_weight is not None:
-            _project_out(matrix, self._constant())
+            # Along the weighted values of a constant function, with gradients of zero.
+            constant = np.zeros(self.shape)
+            constant[:, -1] = self._root / np.linalg.norm(self._root)
+            _project_out(matrix, constant.reshape(-1))
         return matrix
-
-    def _constant(self):
-        """Return the unit vector along the weighted values of a constant function, with gradients of zero."""
-        out = np.zeros(self.shape)
-        out[:, -1] = self._root / np.linalg.norm(self._root)
-        return out.reshape(-1)
 
     def _centered(self, rows):
         values = rows[:, -1]
@@ -279,7 +276,7 @@ class Preconditioner:
         return apply
 
     def _squares(self, basis):
-        """BᵀB."""
+        """Return BᵀB."""
         evaluation = self._evaluation
         if evaluation.value_weight is None:
             return accumulate(basis, evaluation.points, ("dirichlet",), weights=evaluation.weights).get("dirichlet")
@@ -288,7 +285,7 @@ class Preconditioner:
 
 
 def _project_out(matrix, direction):
-    """(I - ssᵀ) M (I - ssᵀ) in place, for a symmetric M and a unit vector s."""
+    """Replace M by (I - ssᵀ) M (I - ssᵀ) in place, for a symmetric M and a unit vector s."""
     image = matrix @ direction
     image -= 0.5 * (direction @ image) * direction
     matrix -= np.outer(direction, image)

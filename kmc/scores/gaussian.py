@@ -24,7 +24,7 @@ class Moments:
     scatter: np.ndarray  # (d, d), Σ w (x - mean)(x - mean)ᵀ
 
     def __add__(self, other: Moments) -> Moments:
-        """Moments of both sets of samples (Chan, Golub and LeVeque 1983, equation 2.1)."""
+        """Return the moments of both sets of samples (Chan, Golub and LeVeque 1983, equation 2.1)."""
         weight = self.weight + other.weight
         apart = other.mean - self.mean
         scatter = self.scatter + other.scatter + (self.weight * other.weight / weight) * np.outer(apart, apart)

@@ -169,7 +169,7 @@ class ScoreSetting(NamedTuple):
 
 
 def candidate_settings(model: Any, samples: Samples, median: float, rng: np.random.Generator) -> Iterator[ScoreSetting]:
-    """All combinations of an estimator's kernels, bandwidths and base densities; the penalty is still "norm"."""
+    """Yield all combinations of an estimator's kernels, bandwidths and base densities; the penalty is still "norm"."""
     for kernel, bandwidth, base, built, density in choice.settings(model, samples, median, BANDWIDTHS, rng):
         yield ScoreSetting(ScoreCandidate(kernel, bandwidth, base, "norm"), built, density)
 

@@ -2,10 +2,11 @@
 
 A map of the modules:
 
-- The regression: regression (fit and predictions), covariance (its kernels), scales (the choice
-  of features for hierarchies), nystrom (many values), mean.
+- The regression: regression (fit, predictions and the choice of features for hierarchies), covariance (its kernels),
+  nystrom (many values), mean.
+- What is known of a model beside its values: known.
 - As a density that chains can sample: process (a fit in given or learned coordinates), mass (which values count, and
-  no spurious mass), depth, quadratic.
-- Coordinates: the folder coordinates.
+  no spurious mass).
+- Coordinates: the folder coordinates. A simulator's outputs in place of the log-density: the folder emulator.
 - The result: density (known in coordinates, and frozen); at one point in jitted loops: jit_state.
 """

@@ -61,6 +61,11 @@ class Coordinates:
         return self.center + z @ self.inverse
 
 
+def terms_of(dim: int) -> int:
+    """Return the number of coefficients of a quadratic: 1 + d + d (d + 1) / 2."""
+    return (dim + 1) * (dim + 2) // 2
+
+
 def scaled_coordinates(points: np.ndarray) -> Coordinates:
     """Return coordinates in units of the standard deviations of points (n, d)."""
     scale = points.std(axis=0)

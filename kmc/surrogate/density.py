@@ -10,14 +10,14 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kmc.surrogate import jit_state
-from kmc.surrogate.coordinates import wall_jit_state
 from kmc.surrogate.coordinates.noncentered import NonCentered
 from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.coordinates.transport import Funnel, Identity, Transport
-from kmc.surrogate.coordinates.wall_jit_state import check_arrays
+from kmc.surrogate.coordinates.walls import log_chances
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.emulator.jit_state import EmulatorJitState, check_emulator_state
 from kmc.surrogate.jit_state import SurrogateJitState, check_jit_state
+from kmc.surrogate.known import check_arrays
 
 JitState = SurrogateJitState | EmulatorJitState
 """The states of the functions that a surrogate's log-density can be."""
@@ -53,7 +53,7 @@ class InCoordinates:
     def parts(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         """Return the smooth surrogate in its own coordinates z (n, d), (n,), and the term of a wall, (n,) or 0."""
         smooth, wall = jit_state.values(self.jit_state, z), self.jit_state.wall
-        return smooth, wall_jit_state.log_chances(wall, z) if len(wall.bias) else 0.0
+        return smooth, log_chances(wall, z) if len(wall.bias) else 0.0
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """Return z at the rows of x (n, d)."""

@@ -17,10 +17,10 @@ import kmc.jitted as jitted
 from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
-from kmc.surrogate.coordinates.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
+from kmc.surrogate.coordinates.walls import WallState, check_wall_state, log_chance
 from kmc.surrogate.covariance import LARGEST_LOG_SCALE
-from kmc.surrogate.splines import Splines, check_splines
-from kmc.surrogate.splines import value_and_gradient as known
+from kmc.surrogate.known import Splines, check_arrays, check_splines
+from kmc.surrogate.known import value_and_gradient as known
 
 SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it has no effect
 
@@ -33,11 +33,11 @@ class SurrogateJitState(NamedTuple):
     are scales: then ψ has z, and e = exp(rates_i·z) and e z for each, and p is 2: see :mod:`kmc.surrogate.covariance`.
 
     What is known of the log-density is apart: Σ_i f_i(x_i) with x = origin + z back is added, see
-    :mod:`kmc.surrogate.splines`.
+    :mod:`kmc.surrogate.known`.
 
     Inside loops the value is bounded, smoothly, by ``ceiling`` - ``fall`` (|z|² - reach²)+: it cannot rise where there
     are no data, and falls outside the ball of the evaluations. A learned wall adds its term, see
-    :mod:`kmc.surrogate.coordinates.wall_jit_state`.
+    :mod:`kmc.surrogate.coordinates.walls`.
     """
 
     constant: float

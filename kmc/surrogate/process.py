@@ -9,24 +9,31 @@ import numpy as np
 
 from kmc.surrogate.coordinates.noncentered import NonCentered
 from kmc.surrogate.coordinates.transport import APART, IDENTITY, Identity, Transport, find_transports
-from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
-from kmc.surrogate.coordinates.walls import Wall, learn_wall
+from kmc.surrogate.coordinates.walls import NO_WALL, Wall, learn_wall
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import (
     Coordinates,
     Hyperparameters,
     scaled_coordinates,
+    terms_of,
     whitened_coordinates,
 )
 from kmc.surrogate.density import InCoordinates
 from kmc.surrogate.jit_state import SurrogateJitState
+from kmc.surrogate.known import Known, Splines, no_splines
 from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, bump_values, mean_values
-from kmc.surrogate.quadratic import terms_of
-from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
-from kmc.surrogate.scales import START as SCALED
-from kmc.surrogate.scales import WORTH, best_change
-from kmc.surrogate.splines import Known, Splines, no_splines
+from kmc.surrogate.regression import (
+    SCALED,
+    SCALES_WORTH,
+    SETTINGS,
+    STARTS,
+    Observations,
+    Regression,
+    best_change,
+    condition,
+    fit,
+)
 
 REACH = 4.0
 """The bound falls outside the ball of the points that are not deep, so many times as large."""
@@ -228,7 +235,7 @@ def _with_scales(seen, found, starts, rng, counting) -> Process:
     while True:
         changed = best_change(found.observed, found.regression.coordinates)
         other = _fit(seen, found.transport, changed, starts, rng, counting=counting)
-        if not _loss(other) < _loss(found) - WORTH:
+        if not _loss(other) < _loss(found) - SCALES_WORTH:
             return found
         found = other
 

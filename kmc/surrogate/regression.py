@@ -8,6 +8,10 @@ n_i is known. The logarithms of the amplitudes a, b and c, of the length l and o
 marginal likelihood, in which m is integrated out. Several outputs at the same places share the
 hyperparameters and one factorization.
 
+The likelihood also chooses scales: coordinates whose exponentials multiply others. In hierarchical models, and in most
+with an unknown noise, a coordinate is the logarithm of a scale. A kernel without it is either too smooth where the
+scale is large or too rough where it is small.
+
 References
 ----------
 Rasmussen and Williams (2006), Gaussian Processes for Machine Learning: section 2.7 (the constant), 5.4.1 (derivatives
@@ -16,8 +20,8 @@ of the marginal likelihood) and 9.4 (gradients).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -33,7 +37,6 @@ from kmc.surrogate.covariance import (
     covariance,
     distances_between,
     factorized,
-    gradients_at,
     inverted,
     matern_covariance,
     quadratic_covariance,
@@ -75,6 +78,19 @@ STARTS = (
 """A nearly quadratic function, a polynomial, a bent one and a rough one: the likelihood can have a maximum near
 each.
 """
+
+
+RATES = (1.0, -1.0)
+"""Of the exponentials of scales: those of squares and of their square roots are in the span of the kernel, too."""
+
+SCALED = Hyperparameters(2.0, -3.0, -2.0, 1.5, -4.6)
+"""A function of terms with scales, and little else."""
+
+SCALES_WORTH = 3.0
+"""Nats by which another set of scales must raise the log-likelihood, as there are many to choose from."""
+
+_GUESSES = (SCALED, SCALED._replace(bent=-1.0), SCALED._replace(matern=2.0))  # by which sets are compared
+_COMPARED = 150  # most observations with which they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +195,6 @@ class Regression:
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
         """Return standard deviations of values without noise, equal for all outputs, shape (n,)."""
         return np.sqrt(self.conditional(x).variances)
-
-    def gradient_standard_deviations(self, x: np.ndarray) -> np.ndarray:
-        """Return standard deviations of the derivatives along z, in units of y, shape (n, d)."""
-        places = gradients_at(self.coordinates.map(x), self.coordinates)
-        return np.sqrt(_variances(self, places)[0]).reshape(x.shape)
 
     def conditional(self, x: np.ndarray) -> Conditional:
         """Return the joint distribution of the values at the rows of x (n, d)."""
@@ -382,3 +393,27 @@ def _variances(regression, places):
     known, added = factors = regression.solved.factors(places)
     found = prior - np.einsum("ij,ij->j", known, known) + np.einsum("ij,ij->j", added, added)
     return np.maximum(found, 1e-14 * prior), factors
+
+
+def best_change(observations: Observations, coordinates: Coordinates) -> Coordinates:
+    """Return the coordinates with one scale more or less, those with the greatest likelihood at some guesses."""
+    n = len(observations.points)
+    some = np.unique(np.linspace(0, n - 1, min(n, _COMPARED)).astype(int))
+    fewer = Observations(observations.points[some], observations.values[some], observations.noises()[:n][some])
+    posterior = Exact(fewer.places(coordinates), fewer.targets(coordinates), fewer.noises())
+
+    def loss(scales):
+        places = fewer.places(replace(coordinates, scales=scales))
+        posterior.bent = bent_covariance(places, places)
+        return min(posterior.negative_log_likelihood(guess)[0] for guess in _GUESSES)
+
+    return replace(coordinates, scales=min(_neighbors(coordinates.scales, len(coordinates.center)), key=loss))
+
+
+def _neighbors(scales: tuple[tuple[int, float], ...], dim: int) -> Iterator[tuple[tuple[int, float], ...]]:
+    for i in range(len(scales)):
+        yield scales[:i] + scales[i + 1 :]
+    for j in range(dim):
+        for rate in RATES:
+            if (j, rate) not in scales:
+                yield (*scales, (j, rate))

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy import stats
 
-from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
+from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.jit_state import SurrogateJitState
-from kmc.surrogate.splines import no_splines
+from kmc.surrogate.known import no_splines
 
 
 def gaussian_state(location, *, centers=(), coefficients=(), rate=1.0, **fields):

@@ -8,7 +8,7 @@ import pytest
 from kmc.control_variates.chain_means import ChainMeans, SteinControls
 from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.coordinates.transport import IDENTITY
-from kmc.surrogate.coordinates.wall_jit_state import WallState
+from kmc.surrogate.coordinates.walls import WallState
 from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.density import Component
 from kmc.surrogate.jit_state import gradients, values

@@ -31,7 +31,7 @@ from kmc.samplers.score_field import Field, ScoreMixture
 from kmc.samplers.walkers import Proposal, Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogate.coordinates.transport import IDENTITY
-from kmc.surrogate.coordinates.wall_jit_state import NO_WALL, WallState
+from kmc.surrogate.coordinates.walls import NO_WALL, WallState
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component
 from tests.oracles import kameleon

@@ -7,7 +7,7 @@ import pytest
 
 from kmc.samplers.moves import differential_evolution, snooker
 from kmc.samplers.walkers import Walkers, decide, requested
-from kmc.surrogate.coordinates.wall_jit_state import WallState
+from kmc.surrogate.coordinates.walls import WallState
 from tests.correctness.lattices import (
     FROM_OUTSIDE,
     check_evolution,

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import stats
 
 from kmc.surrogate import jit_state as at_a_point
-from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
+from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.jit_state import SurrogateJitState
-from kmc.surrogate.splines import Splines
+from kmc.surrogate.known import Splines
 
 LEVEL = 5e-6
 

@@ -9,7 +9,7 @@ from kmc.run.frozen_surrogates import as_group, decoded, flattened
 from kmc.run.results import container
 from kmc.samplers.base import MOVES
 from kmc.surrogate.coordinates.transport import IDENTITY
-from kmc.surrogate.coordinates.wall_jit_state import NO_WALL, WallState
+from kmc.surrogate.coordinates.walls import NO_WALL, WallState
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component, Density
 from tests.control_variates.synthetic import gaussian_state

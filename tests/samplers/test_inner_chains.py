@@ -6,7 +6,7 @@ import pytest
 
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chain, inner_chains
 from kmc.samplers.local_mixture import LocalMixture, local_mixture
-from kmc.surrogate.coordinates.wall_jit_state import WallState
+from kmc.surrogate.coordinates.walls import WallState
 from tests.grids import slow_except
 from tests.oracles.mcmc import (
     assert_standard,

@@ -8,7 +8,7 @@ from kmc.convergence import bulk_ess
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chain, leapfrog
 from kmc.samplers.local_mixture import local_mixture
-from kmc.surrogate.coordinates.wall_jit_state import DEEP, WallState, log_chances
+from kmc.surrogate.coordinates.walls import DEEP, WallState, log_chances
 from tests.oracles.mcmc import assert_standard, jit_state, paired
 
 MAPPED = np.array([[1.2, 0.3], [-0.2, 0.9]]), np.array([0.1, -0.2])

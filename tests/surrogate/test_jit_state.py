@@ -5,16 +5,16 @@ import pytest
 
 from kmc.surrogate import jit_state
 from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
-from kmc.surrogate.coordinates.wall_jit_state import WallState, log_chances
+from kmc.surrogate.coordinates.walls import WallState, log_chances
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import whitened_coordinates
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.jit_state import SurrogateJitState, check_jit_state
+from kmc.surrogate.known import Splines, check_splines
 from kmc.surrogate.mass import without_spurious_mass
 from kmc.surrogate.mean import mean_gradients, mean_values
 from kmc.surrogate.process import PRIOR, Seen, _jit_state, fit_to_draws
 from kmc.surrogate.regression import Hyperparameters, Observations, condition
-from kmc.surrogate.splines import Splines, check_splines
 from tests.jit_states import allocations, evaluate
 from tests.oracles import differences, mcmc
 from tests.oracles import point as oracle

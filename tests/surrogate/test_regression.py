@@ -70,7 +70,6 @@ def test_values_gradients_and_deviations_are_those_of_the_literal_regression(set
     along_z = fitted.gradients(x) @ coordinates.inverse.T
     np.testing.assert_allclose(along_z.ravel(), mean[len(x) :], atol=2e-5)
     np.testing.assert_allclose(fitted.standard_deviations(x), sd[: len(x)], atol=2e-4)
-    np.testing.assert_allclose(fitted.gradient_standard_deviations(x).ravel(), sd[len(x) :], atol=2e-4)
     joint = fitted.conditional(x)
     found = joint.covariances()
     np.testing.assert_allclose(found, covariance[: len(x), : len(x)], atol=2e-4)

@@ -2,5 +2,5 @@
 
 - whitening: a shift and a linear map.
 - transport: the protocol of the others, and funnels; tails: heavy tails.
-- walls: where the density is zero; wall_jit_state: the same at one point, in jitted loops.
+- walls: where the density is zero.
 """

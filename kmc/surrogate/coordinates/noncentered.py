@@ -12,8 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from kmc.njit import njit
-from kmc.surrogate.coordinates.wall_jit_state import check_arrays
-from kmc.surrogate.transforms import Transforms, check_columns, check_transforms, constrained
+from kmc.surrogate.known import Transforms, check_arrays, check_columns, check_transforms, constrained
 
 SMALLEST_SD, LARGEST_SD = 1e-150, 1e150
 """Standard deviations beyond do not change any more."""

@@ -20,8 +20,8 @@ import numpy as np
 from scipy import linalg, optimize
 
 from kmc.surrogate.coordinates.tails import heavy_tails
-from kmc.surrogate.depth import NEGLIGIBLE, bulk_depth, depth_weights
-from kmc.surrogate.quadratic import quadratic_features, terms_of
+from kmc.surrogate.covariance import terms_of
+from kmc.surrogate.mass import bulk_depth
 from kmc.threads import each_in_threads
 
 # "Tried" is docs/what-was-tried.md, funnels; others were set by hand.
@@ -36,6 +36,8 @@ _START_INSIDE = 0.99  # fraction of it, within which the refinement starts
 _WORTH = 1.1  # factor on the misfit allowed for rounded slopes and loadings (tried)
 _STEPS_OF_SLOPE = 2.0  # slopes are rounded to multiples of 1 / 2 (tried: halves)
 _DEPTH = 2.0  # times the bulk: deeper values are not used
+_NEGLIGIBLE = 1e-4  # values with smaller weights are left out
+_FALL, _POWER = 4.0, 4.0  # scale in nats, and power, of the decrease of weights below the edge
 _MOST_POINTS = 600  # with which slopes are refined
 _LARGEST_DIM = 12  # for refined slopes
 _MOST_DRIVERS = 3  # of funnels with moving centers, in many dimensions
@@ -72,7 +74,7 @@ class Identity:
     """u = x.
 
     With ``apart``, what is known of the log-density is left out of the regression, and added to it: see
-    :mod:`kmc.surrogate.splines`.
+    :mod:`kmc.surrogate.known`.
     """
 
     apart: bool = False
@@ -185,7 +187,7 @@ def _best_guess(guesses: Iterator[Funnel], x: np.ndarray, log_density: np.ndarra
 
     In many dimensions guesses are compared by quadratics without products of two coordinates.
     """
-    features = _squares if _is_wide(x.shape[1]) else quadratic_features
+    features = _squares if _is_wide(x.shape[1]) else _products
     funnels = list(guesses)
     sds = each_in_threads(lambda funnel: _Misfit.of(funnel, x, log_density, features=features).sd, funnels)
     best = min(range(len(funnels)), key=lambda i: sds[i])
@@ -202,6 +204,18 @@ def _some_of(rows: np.ndarray, dim: int) -> np.ndarray:
     if not _is_wide(dim) or len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).round().astype(int)]
+
+
+def _products(z: np.ndarray) -> np.ndarray:
+    """Return the features (n, 1 + d + d (d + 1) / 2): 1, z_i and z_i z_j, i <= j."""
+    n, d = z.shape
+    out = np.empty((n, terms_of(d)))
+    out[:, 0], out[:, 1 : 1 + d] = 1.0, z
+    end = 1 + d
+    for i in range(d):
+        begin, end = end, end + d - i
+        np.multiply(z[:, i : i + 1], z[:, i:], out=out[:, begin:end])
+    return out
 
 
 def _squares(z: np.ndarray) -> np.ndarray:
@@ -226,12 +240,14 @@ class _Misfit:
         x: np.ndarray,
         log_density: np.ndarray,
         *,
-        features: Callable[[np.ndarray], np.ndarray] = quadratic_features,
+        features: Callable[[np.ndarray], np.ndarray] = _products,
     ) -> _Misfit:
         """Return the distance from what the features span: all quadratics, or a part of them."""
         values = log_density - transport.log_jacobian(x)
-        weights = depth_weights(values.max() - values, _DEPTH * bulk_depth(x.shape[1]))
-        rows = _some_of(np.flatnonzero(weights > NEGLIGIBLE), x.shape[1])
+        # 1 down to an edge, and then falling with the fourth power of the depth below it.
+        below = np.maximum(values.max() - values - _DEPTH * bulk_depth(x.shape[1]), 0.0)
+        weights = (1.0 + below / _FALL) ** -_POWER
+        rows = _some_of(np.flatnonzero(weights > _NEGLIGIBLE), x.shape[1])
         x, log_density, weights = x[rows], log_density[rows], weights[rows] / weights[rows].sum()
         sd = float(np.linalg.norm(_residuals(transport, x, log_density, weights=weights, features=features)))
         spare = 1.0 - (features(x[:1]).size + transport.size) * np.sum(weights**2)
@@ -245,7 +261,7 @@ def _residuals(
     log_density: np.ndarray,
     *,
     weights: np.ndarray,
-    features: Callable[[np.ndarray], np.ndarray] = quadratic_features,
+    features: Callable[[np.ndarray], np.ndarray] = _products,
 ) -> np.ndarray:
     """Return weighted residuals (n,) of the least-squares combination of features in the coordinates of a transport."""
     u, values = transport(x), log_density - transport.log_jacobian(x)

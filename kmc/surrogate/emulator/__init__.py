@@ -1,6 +1,7 @@
 """A surrogate that knows the prior and the likelihood, and learns the outputs of the simulator between them.
 
-- What is known: structure (in plain arrays), observations (the likelihood of one number).
-- The fit: components (of the outputs), emulated (regressed, as a density).
+- What is known: structure (priors, data and likelihoods in plain arrays; a cheap simulator).
+- The first points: climbs.
+- The fit: emulated (components of the outputs, regressed, as a density).
 - The result, at one point in jitted loops: jit_state.
 """

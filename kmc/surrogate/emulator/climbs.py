@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from kmc.surrogate.coordinates.wall_jit_state import NO_WALL
+from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.emulator.jit_state import EmulatorJitState
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.jit_state import values_and_gradients

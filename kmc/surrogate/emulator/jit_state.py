@@ -19,12 +19,10 @@ from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
 from kmc.surrogate.coordinates.noncentered import LARGEST_SD, SMALLEST_SD
-from kmc.surrogate.coordinates.wall_jit_state import WallState, check_arrays, check_wall_state, log_chance
-from kmc.surrogate.emulator.observations import BINOMIAL, SMALLEST, log_likelihood
-from kmc.surrogate.emulator.structure import Data, Parameters, Structure
-from kmc.surrogate.splines import check_splines
-from kmc.surrogate.splines import value_and_gradient as known
-from kmc.surrogate.transforms import check_columns, constrained
+from kmc.surrogate.coordinates.walls import WallState, check_wall_state, log_chance
+from kmc.surrogate.emulator.structure import BINOMIAL, SMALLEST, Data, Parameters, Structure, log_likelihood
+from kmc.surrogate.known import check_arrays, check_columns, check_splines, constrained
+from kmc.surrogate.known import value_and_gradient as known
 
 
 class EmulatorJitState(NamedTuple):

@@ -1,15 +1,33 @@
-"""What is known of a model with a simulator, as arrays that jitted loops read: priors, transforms and data."""
+"""What is known of a model with a simulator, as arrays that jitted loops read: priors, transforms, data, likelihoods.
+
+There may also be a cheap simulator of the same outputs, which may be called at any point.
+
+Log-likelihoods of single numbers are functions of η, the output on the scale that suits its likelihood: the output
+itself for normal and Student-t errors, its logarithm for log-normal errors and for counts, and the logit of a
+probability. So outputs that have to be positive are positive wherever the emulator goes.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from kmc.njit import njit
 from kmc.surrogate.coordinates.noncentered import NonCentered
-from kmc.surrogate.splines import Splines
-from kmc.surrogate.transforms import Transforms
+from kmc.surrogate.known import Splines, Transforms
 
+FRESH = 50
+"""Draws at which the cheap simulator is called for each search for hyperparameters."""
+
+NORMAL, STUDENT_T, POISSON, NEGATIVE_BINOMIAL, BINOMIAL = range(5)
+"""Log-normal data are normal data, of logarithms."""
+
+LARGEST = 60.0  # of |η| for counts and probabilities
+SMALLEST = 1e-300  # of variances and shapes: nothing is divided by zero
+_STEP = 1e-4  # of differences of log Γ, relative
 _DRAWS = 2000  # of the prior, for its scales
 
 
@@ -49,7 +67,7 @@ class Parameters(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Data y, and their distribution, see :mod:`kmc.surrogate.emulator.observations`.
+    """Data y, and their distribution.
 
     Variances are sums of constants and of squares of parameters. ``shapes`` are degrees of freedom, dispersions, or
     numbers of trials. Of the columns, -1 means none.
@@ -77,3 +95,107 @@ class Structure(NamedTuple):
     inputs: np.ndarray  # (k,) of int: the coordinates on which the outputs depend
     parameters: Parameters
     data: Data
+
+
+@njit()
+def log_likelihood(kind, y, eta, variance, relative, shape, repeats):
+    """Return the log-likelihood, and its derivatives along η, the two variances and the shape.
+
+    The variance of normal and Student-t errors is ``variance`` + ``relative`` η²; the term of normal ones that has its
+    logarithm is repeated ``repeats`` times more. Terms that depend on the data alone
+    are left out.
+    """
+    if kind <= 1:
+        total = max(variance + relative * eta * eta, SMALLEST)
+        error = y - eta
+        square = error * error / total
+        if kind == 0:
+            value = -0.5 * ((1.0 + repeats) * np.log(2.0 * np.pi * total) + square)
+            along, along_total, along_shape = error / total, 0.5 * (square - 1.0 - repeats) / total, 0.0
+        else:
+            value = math.lgamma(0.5 * (shape + 1.0)) - math.lgamma(0.5 * shape)
+            value -= 0.5 * np.log(np.pi * shape * total) + 0.5 * (shape + 1.0) * np.log1p(square / shape)
+            weight = (shape + 1.0) / (shape + square)
+            along, along_total = weight * error / total, 0.5 * (weight * square - 1.0) / total
+            along_shape = 0.5 * (_digamma(0.5 * (shape + 1.0)) - _digamma(0.5 * shape) - 1.0 / shape)
+            along_shape += 0.5 * (weight * square / shape - np.log1p(square / shape))
+        return value, along + along_total * 2.0 * relative * eta, along_total, along_total * eta * eta, along_shape
+    inside = abs(eta) < LARGEST
+    eta = min(max(eta, -LARGEST), LARGEST)
+    along_shape = 0.0
+    if kind == 2:
+        mean = np.exp(eta)
+        value, along = y * eta - mean, y - mean
+    elif kind == 3:
+        mean = np.exp(eta)
+        value = math.lgamma(y + shape) - math.lgamma(shape) - shape * np.log1p(mean / shape)
+        value += y * (eta - np.log(mean + shape))
+        along = shape * (y - mean) / (mean + shape)
+        along_shape = _digamma(y + shape) - _digamma(shape) - np.log1p(mean / shape) + (mean - y) / (mean + shape)
+    else:
+        value = y * eta - shape * (max(eta, 0.0) + np.log1p(np.exp(-abs(eta))))
+        along = y - shape / (1.0 + np.exp(-eta))
+    return value, along if inside else 0.0, 0.0, 0.0, along_shape
+
+
+@njit()
+def information(kind, eta, variance, relative, shape):
+    """Return the Fisher information of η: the expected curvature of the log-likelihood."""
+    if kind <= 1:
+        total = max(variance + relative * eta * eta, SMALLEST)
+        known = 1.0 / total + 2.0 * (relative * eta / total) ** 2
+        return known if kind == 0 else known * (shape + 1.0) / (shape + 3.0)
+    eta = min(max(eta, -LARGEST), LARGEST)
+    if kind == 4:
+        share = 1.0 / (1.0 + np.exp(-eta))
+        return shape * share * (1.0 - share)
+    mean = np.exp(eta)
+    return mean if kind == 2 else mean * shape / (mean + shape)
+
+
+@njit()
+def _digamma(x):
+    step = _STEP * x
+    return (math.lgamma(x + step) - math.lgamma(x - step)) / (2.0 * step)
+
+
+class Approximation:
+    """Outputs of a cheap simulator, each computed once: the surrogate learns the difference from the simulator.
+
+    Parameters
+    ----------
+    outputs : callable
+        Returns outputs η (k, n) at points (k, d), rows of NaN where there are none.
+
+    Attributes
+    ----------
+    points, outputs : ndarray, shapes (m, d) and (m, n)
+        Those that were computed so far and are finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.surrogate.emulator.structure import Approximation
+    >>> cheap = Approximation(lambda x: np.where(x > 0, 2.0 * x, np.nan))
+    >>> cheap.at(np.array([[1.0], [-1.0]])).ravel(), cheap.points
+    (array([ 2., nan]), array([[1.]]))
+    """
+
+    def __init__(self, outputs: Callable[[np.ndarray], np.ndarray]):
+        self._outputs = outputs
+        self._found: dict[bytes, np.ndarray] = {}
+        self.points = self.outputs = np.empty((0, 0))
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """Return outputs (k, n) at points (k, d)."""
+        new = {row.tobytes(): row for row in x if row.tobytes() not in self._found}
+        if new:
+            points = np.array([*new.values()])
+            outputs = self._outputs(points)
+            self._found |= zip(new, outputs, strict=True)
+            usable = np.isfinite(outputs).all(axis=1)
+            before = (self.points, self.outputs) if self.points.size else (points[:0], outputs[:0])
+            self.points, self.outputs = (
+                np.vstack([old, more[usable]]) for old, more in zip(before, (points, outputs), strict=True)
+            )
+        return np.array([self._found[row.tobytes()] for row in x])

@@ -5,8 +5,7 @@ import pytest
 
 from kmc.surrogate.covariance import whitened_coordinates
 from kmc.surrogate.process import Seen, first_fit, fit_again
-from kmc.surrogate.regression import STARTS, Observations
-from kmc.surrogate.scales import best_change
+from kmc.surrogate.regression import STARTS, Observations, best_change
 
 EFFECTS = np.array([1.2, -0.4, 0.9, 0.1])
 

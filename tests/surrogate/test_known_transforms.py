@@ -7,7 +7,7 @@ from scipy import stats
 import kmc
 from kmc import likelihoods as of
 from kmc.run.structure import structured
-from kmc.surrogate.transforms import check_transforms, constrained
+from kmc.surrogate.known import check_transforms, constrained
 
 PARAMETERS = {
     "real": kmc.Normal(0, 1),

@@ -1,0 +1,155 @@
+"""What is known of a model: functions of one coordinate each, as arrays that jitted loops read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.njit import njit
+
+IDENTITY, ABOVE, BELOW, BETWEEN = range(4)
+"""Kinds of transforms of one number: those of :mod:`kmc.model.transforms`."""
+
+_OVERFLOW = 700.0  # the exponential of larger numbers overflows
+
+
+class Splines(NamedTuple):
+    """Σ_i f_i(x_i), where f_i is a cubic Hermite spline between its nodes, and linear beyond them.
+
+    Without nodes, it is zero.
+    """
+
+    nodes: np.ndarray  # (d, n), increasing
+    values: np.ndarray  # (d, n)
+    slopes: np.ndarray  # (d, n)
+
+    def values_and_gradients(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums (n,) and their gradients (n, d) at the rows of x (n, d)."""
+        return _values_and_gradients(self, np.ascontiguousarray(x))
+
+
+class Known(NamedTuple):
+    """What is known of a log-density: functions of one coordinate each, in the coordinates u of a transport."""
+
+    transport: Any
+    splines: Splines
+
+
+class Transforms(NamedTuple):
+    """How each of d parameters depends on its coordinate."""
+
+    kinds: np.ndarray  # (d,) of int
+    lower: np.ndarray  # (d,)
+    upper: np.ndarray  # (d,)
+    ends: np.ndarray  # (d, 2): steepness and length of an interval in x; zeros for log-odds
+
+
+def check_arrays(owner: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise a ValueError if a field is not an array of floats of this shape."""
+    for name, shape in shapes.items():
+        array = getattr(owner, name)
+        if type(array) is not np.ndarray or array.dtype != np.float64 or array.shape != shape:
+            raise ValueError(f"{name} is not an array of numbers of shape {shape}")
+
+
+def check_columns(name: str, array: np.ndarray, shape: tuple[int, ...], least: int, most: int) -> None:
+    """Raise a ValueError if an array is not one of whole numbers of this shape, between two bounds."""
+    if type(array) is not np.ndarray or array.dtype != np.int64 or array.shape != shape:
+        raise ValueError(f"{name} is not an array of whole numbers of shape {shape}")
+    if array.size and not (array.min() >= least and array.max() <= most):
+        raise ValueError(f"{name} has numbers that are not between {least} and {most}")
+
+
+def check_splines(splines: Splines, dim: int) -> None:
+    """Raise a ValueError unless compiled loops can read the arrays, for ``dim`` coordinates."""
+    if type(splines) is not Splines:
+        raise ValueError(f"splines of type {type(splines).__name__}")
+    check_arrays(splines, dict.fromkeys(splines._fields, (dim, splines.nodes.shape[-1])))
+    if splines.nodes.shape[1] == 1 or not np.all(np.diff(splines.nodes) > 0.0):
+        raise ValueError("nodes of splines are not increasing")
+
+
+def check_transforms(transforms: Transforms, dim: int) -> None:
+    """Raise a ValueError unless compiled loops can read the arrays, for ``dim`` parameters."""
+    if type(transforms) is not Transforms:
+        raise ValueError(f"transforms of type {type(transforms).__name__}")
+    check_arrays(transforms, {"lower": (dim,), "upper": (dim,), "ends": (dim, 2)})
+    check_columns("kinds of transforms", transforms.kinds, (dim,), IDENTITY, BETWEEN)
+
+
+def no_splines(dim: int) -> Splines:
+    """Return those that are zero."""
+    return Splines(*np.empty((3, dim, 0)))
+
+
+@njit()
+def value_and_gradient(splines, x, gradient):
+    """Return the sum at x (d,), and write its gradient into ``gradient`` (d,)."""
+    total = 0.0
+    last = splines.nodes.shape[1] - 1
+    for i in range(x.size):
+        if last < 0:
+            gradient[i] = 0.0
+            continue
+        nodes, values, slopes = splines.nodes[i], splines.values[i], splines.slopes[i]
+        if x[i] <= nodes[0] or x[i] >= nodes[last]:
+            end = 0 if x[i] <= nodes[0] else last
+            total += values[end] + slopes[end] * (x[i] - nodes[end])
+            gradient[i] = slopes[end]
+            continue
+        k = min(np.searchsorted(nodes, x[i], side="right"), last) - 1  # also where x is NaN
+        h = nodes[k + 1] - nodes[k]
+        t = (x[i] - nodes[k]) / h
+        rise = (values[k + 1] - values[k]) / h
+        # The polynomial is values[k] + h t (slopes[k] + t (b + t c)).
+        b = 3.0 * rise - 2.0 * slopes[k] - slopes[k + 1]
+        c = slopes[k] + slopes[k + 1] - 2.0 * rise
+        total += values[k] + h * t * (slopes[k] + t * (b + t * c))
+        gradient[i] = slopes[k] + t * (2.0 * b + 3.0 * t * c)
+    return total
+
+
+@njit()
+def _values_and_gradients(splines, points):
+    found, gradients = np.empty(len(points)), np.empty(points.shape)
+    for i in range(len(points)):
+        found[i] = value_and_gradient(splines, points[i], gradients[i])
+    return found, gradients
+
+
+@njit()
+def _logistic(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+@njit()
+def _share(x, steepness, length):
+    """Return the share of an interval below x, and its derivative; see :class:`kmc.model.transforms.Between`."""
+    if steepness == 0.0:
+        share = _logistic(x)
+        return share, share * (1.0 - share)
+    a, b = steepness * (x + 0.5 * length), steepness * (x - 0.5 * length)
+    # log(1 + exp(a)), where exp(a) does not overflow
+    rise = max(a, 0.0) + np.log1p(np.exp(-abs(a))) - max(b, 0.0) - np.log1p(np.exp(-abs(b)))
+    return rise / (steepness * length), (_logistic(a) - _logistic(b)) / length
+
+
+@njit()
+def constrained(transforms, x, theta, slopes):
+    """Write the parameters (d,) at x (d,), and their derivatives, into ``theta`` and ``slopes``."""
+    for i in range(x.size):
+        kind = transforms.kinds[i]
+        if kind == IDENTITY:
+            theta[i], slopes[i] = x[i], 1.0
+        elif kind == BETWEEN:
+            width = transforms.upper[i] - transforms.lower[i]
+            share, slope = _share(x[i], transforms.ends[i, 0], transforms.ends[i, 1])
+            theta[i], slopes[i] = transforms.lower[i] + width * share, width * slope
+        else:
+            grown = np.exp(min(x[i], _OVERFLOW))
+            if kind == ABOVE:
+                theta[i], slopes[i] = transforms.lower[i] + grown, grown
+            else:
+                theta[i], slopes[i] = transforms.upper[i] - grown, -grown
