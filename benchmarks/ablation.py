@@ -78,8 +78,7 @@ def _one_power() -> Iterator[None]:
 @contextlib.contextmanager
 def _random_batches() -> Iterator[None]:
     """Batches are draws of the surrogate, none is chosen."""
-    own = replace(learning.BATCH, typical=1.0)
-    with patch.object(learning, "BATCH", own):
+    with patch.object(learning, "TYPICAL", 1.0):
         yield
 
 
