@@ -256,7 +256,8 @@ class Learning:
             start += count
         if self._is_last and self._surprise(self._batch, self._forecast, values):
             self._doubt = MOST
-        self._keep(self._batch, values, gradients, outputs)
+        kept = values >= (self._lowest if self._is_last else -np.inf)  # a way up is no part of the posterior
+        self._keep(self._batch[kept], values[kept], *(None if a is None else a[kept] for a in (gradients, outputs)))
         self._batch = None
 
     def fit(self, *, search: bool | None = None) -> None:

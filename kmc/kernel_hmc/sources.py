@@ -18,6 +18,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from kmc.kernel_hmc.modes import MOST, far_apart, maximum
+from kmc.surrogate.mass import noise_at
 from kmc.surrogate.process import Process, Seen, fit_widely
 
 CANDIDATES = (160, 120, 120)
@@ -259,7 +260,8 @@ def climb_from(
     """Climb from the point of that index, if the surrogate does not know the way up from there.
 
     Two values nearby say whether it does. If not, the climb knows its own evaluations alone, so that it ends in the
-    mode on whose flank it began.
+    mode on whose flank it began. Far below the highest value a surrogate need not hold to more than a share of the
+    depth (:data:`kmc.surrogate.mass.DEPTH`).
 
     Parameters
     ----------
@@ -274,7 +276,8 @@ def climb_from(
     rng : Generator
     """
     near = yield around[: len(forecast)]
-    if np.all(np.abs(near - forecast) <= SURPRISE):
+    depth = seen.values.max() - near
+    if np.all(np.abs(near - forecast) <= SURPRISE + noise_at(depth, len(around[0]))):
         return
     points, values = np.vstack([seen.points[[start]], around]), np.append(seen.values[start], near)
     values = np.append(values, (yield around[len(near) :]))

@@ -81,7 +81,12 @@ def by_depth(values: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
     """
     highest = values.max()
     depth = np.minimum(highest - values, deepest(dim))
-    return highest - depth, DEPTH.noise * np.maximum(depth - full_depth(dim), 0.0)
+    return highest - depth, noise_at(depth, dim)
+
+
+def noise_at(depth: np.ndarray, dim: int) -> np.ndarray:
+    """Return the noise of values at depths (n,), (n,)."""
+    return DEPTH.noise * np.maximum(depth - full_depth(dim), 0.0)
 
 
 def without_spurious_mass(
