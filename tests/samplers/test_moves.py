@@ -99,7 +99,7 @@ def test_a_move_that_returns_something_else(returned):
     with pytest.raises(
         TypeError, match=r"moves: Wrong.propose returned .*: expected \(position, log_ratio\), an array"
     ):
-        sampled(dataclasses.replace(SMALL, moves=[(Wrong(), 0.9)]), max_evaluations=40)
+        sampled(dataclasses.replace(SMALL, moves=[(Wrong(), 0.9)]), max_evaluations=100)
 
 
 @pytest.mark.parametrize(
