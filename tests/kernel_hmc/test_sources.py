@@ -121,7 +121,7 @@ def two_modes(x):
 
 def climbed(start, forecast_of, target=two_modes, enough=-5.0):
     """Points of a climb from there, and their values, with so many values in each step."""
-    points = np.array([start, start + 1.0])
+    points = np.array([start, start + 1.0, np.zeros(2)])
     values = np.array([target(x) for x in points])
     around = start + 0.5 * np.random.default_rng(6).standard_normal((3, 2))
     forecast = np.array([forecast_of(x) for x in around[:2]])
@@ -148,6 +148,12 @@ def test_a_climb_from_a_start_ends_in_its_own_mode():
 def test_there_is_no_climb_where_two_values_are_as_the_surrogate_foretells():
     _, _, counts = climbed(FLANK, two_modes)
     assert counts == [2]
+
+
+@pytest.mark.parametrize(("off", "climbs"), [(0.05, False), (0.2, True)])
+def test_far_below_a_surrogate_need_not_hold_to_more_than_a_tenth_of_the_depth(off, climbs):
+    _, _, counts = climbed(np.array([60.0, 60.0]), lambda x: (1.0 + off) * two_modes(x))
+    assert (len(counts) > 1) is climbs
 
 
 def test_a_climb_ends_where_nothing_is_higher():
