@@ -80,6 +80,7 @@ ELSEWHERE: tuple[type[Source], ...] = (Exchanges, Beyond)
 _LOWEST = 0.01  # share of the draws that are lower than values elsewhere which count
 _BETTER = 0.5  # ratio of mean square errors at which another kind of process is better
 _SAME = 1e-3  # standard deviations between points that are one
+_FARTHEST = 1e8  # spreads of the points: squares of the coordinates of one that is farther leave no digits of others
 _MOVES_OF_BLOCKS = (2, 4, 8, 16, 32)  # for draws of the learned process
 _AGREE = 1.1  # largest R-hat of chains that agree
 
@@ -155,11 +156,13 @@ class Learning:
             raise ValueError(
                 f"points has shape {points.shape}: expected (n, d), n >= 2, with a finite log-density at least at one"
             )
-        self.points, self.values = points.copy(), values.copy()
-        self.gradients = np.full(points.shape, np.nan) if gradients is None else gradients.copy()
+        near = _near(points, points)
+        self.points, self.values = points[near], values[near]
+        self.gradients = np.full(self.points.shape, np.nan) if gradients is None else gradients[near]
+        self.outputs = None if outputs is None else outputs[near]
+        self._starting = np.flatnonzero(np.isin(np.flatnonzero(near), starts))
         self._rng, self._given, self._least, self._noisy, self._settings = rng, given, least, noisy, settings
-        self.outputs = None if outputs is None else outputs.copy()
-        self._known, self._starting = known, np.array(starts, int)
+        self._known = known
         self._kinds: list[Kind] = [OfLogDensity()]
         if structure is not None:
             self._kinds.insert(0, Emulator(structure))
@@ -402,6 +405,9 @@ class Learning:
         return float(weight @ error**2 / max(weight.sum(), np.finfo(float).tiny))
 
     def _keep(self, points, values, gradients, outputs):
+        near = _near(points, self.points)
+        points, values = points[near], values[near]
+        gradients, outputs = (None if each is None else each[near] for each in (gradients, outputs))
         self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
         if self.outputs is not None:
             none = np.full((len(points), self.outputs.shape[1]), np.nan)
@@ -475,3 +481,10 @@ class Learning:
         starts = self._surprises if len(self._surprises) else self.points[best]
         positions[again] = starts[rng.choice(len(starts), int(again.sum()))]
         return replace(last, positions=positions, archive=self.draws)
+
+
+def _near(points, others):
+    """Return which points (k, d) are not so far from the others that these have no digits beside them."""
+    center = np.median(others, axis=0)
+    spread = np.median(np.abs(others - center), axis=0)
+    return np.all((np.abs(points - center) <= _FARTHEST * spread) | (spread == 0.0), axis=1)

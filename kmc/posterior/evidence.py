@@ -23,8 +23,8 @@ from kmc.errors import KmcWarning
 from kmc.model.evaluate import Evaluator
 from kmc.model.posterior import TOTAL
 from kmc.posterior.ladder import is_tempered, ladder_estimates
-from kmc.posterior.learned import LARGEST_SE, LEARNED, Learned
-from kmc.posterior.results import as_list, groups_of, is_short, opened, read, seed_of
+from kmc.posterior.learned import LARGEST_SE, LEARNED, Learned, Table
+from kmc.posterior.results import as_list, groups_of, opened, read, read_evaluations, seed_of
 from kmc.run.arguments import as_model
 from kmc.run.display import steps
 from kmc.run.problems import sentences_of
@@ -137,6 +137,8 @@ def evidence(
 
     A run with fewer than 100 draws is answered for by functions that its evaluations allow, as by
     :func:`kmc.expectations`: the evidence and its error are the mean and the standard deviation of their integrals.
+    So is one of at most 1,000 evaluations whose surrogate is in doubt, if the masses of these functions differ by less
+    than half a nat.
 
     A mode that no evaluation has found is not included.
 
@@ -216,18 +218,29 @@ def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequen
     if not run.replicates:
         if further:
             raise ValueError(f"max_evaluations={further}: {name} has {run.n_draws} draws; sample for longer instead")
-        return [_of_learned(Learned(run, name, seed))]
+        learned = Learned(run, name, seed)
+        return [_of_learned(learned, learned.table())]
     replicates = run.replicates
     evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2], "model")) if further else None
-    return [
-        _checked(_of_replicate(replicate, own, evaluate, further // len(replicates)), replicate.draws)
-        for replicate, own in zip(replicates, seed.spawn(len(replicates)), strict=True)
-    ]
+    parts, unknown = [], None
+    try:
+        for replicate, own in zip(replicates, seed.spawn(len(replicates)), strict=True):
+            part = _of_replicate(replicate, own, evaluate, further // len(replicates))
+            parts.append(_checked(part, replicate.draws))
+    except UnknownMode as error:
+        unknown = error
+    in_doubt = unknown is not None or np.isnan([part.log_evidence for part in parts]).all()
+    if in_doubt and (again := read_evaluations(idata, model, name)):
+        learned = Learned(again, name, seed)
+        if not (table := learned.table()).is_rough:
+            return [_of_learned(learned, table)]
+    if unknown is not None:
+        raise ValueError(f"{name}: {unknown}; sample for longer") from unknown
+    return parts
 
 
-def _of_learned(learned: Learned) -> Part:
+def _of_learned(learned: Learned, table: Table) -> Part:
     """Return mean and standard deviation of the integrals of functions that the evaluations allow."""
-    table = learned.table()
     (log_mass, se), found = learned.log_mass(), table.log_masses
     sentences = learned.sentences(table)
     if np.isnan(log_mass):
@@ -264,10 +277,7 @@ def _check_draws(n_draws: int, name: str = "result") -> None:
 
 def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: Evaluator | None, further: int) -> Part:
     _check_draws(replicate.log_density.size)
-    try:
-        verdict = judge(replicate, seed)
-    except UnknownMode as error:
-        raise ValueError(f"result: {error}; sample for longer") from error
+    verdict = judge(replicate, seed)
     domain, masses = verdict.domain, verdict.masses
     transitions = replicate.transitions_in(domain)
     mean, series = transitions.ratio()
@@ -387,15 +397,15 @@ def _dataset(names, results: list[Any], found: list[Part], prior_normalized: boo
     attrs = {
         "warnings": said,
         "prior_normalized": int(prior_normalized),
-        "method": "; ".join(dict.fromkeys(map(_method, results))),
+        "method": "; ".join(dict.fromkeys(map(_method, results, found))),
     }
     return xarray.Dataset(variables, coords=coords, attrs=attrs)
 
 
-def _method(idata: Any) -> str:
+def _method(idata: Any, part: Part) -> str:
     if is_tempered(idata):
         return _LADDER
-    return LEARNED if is_short(idata, ENOUGH_DRAWS) else _SURROGATE
+    return _SURROGATE if part.path.size else LEARNED
 
 
 def _divergence(idata: Any, part: Part) -> tuple[float, float]:

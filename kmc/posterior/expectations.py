@@ -18,7 +18,7 @@ from kmc.control_variates.replicate import Replicate
 from kmc.convergence import ENOUGH_DRAWS
 from kmc.errors import KmcWarning
 from kmc.posterior.learned import LEARNED, Learned, Table
-from kmc.posterior.results import Quantities, as_list, groups_of, is_short, read, seed_of
+from kmc.posterior.results import Quantities, as_list, groups_of, is_short, read, read_evaluations, seed_of
 from kmc.run.display import steps
 from kmc.seeds import Seed
 
@@ -62,7 +62,8 @@ def expectations(
         Whether `f` takes many points at once: a dict of arrays (n, ...), or an array (n, d); it returns (n, ...).
     max_surrogate_draws : int
         Largest number of draws from the surrogate, for each independent run. Fewer are made if their error drops below
-        a tenth of the other errors, and if they would take more than 320 MB of memory.
+        a tenth of the other errors or a thousandth of the standard deviations, and if they would take more than 320 MB
+        of memory.
     max_time : float, optional
         Approximate limit in seconds for these draws. Where the clock stops them is not reproducible.
     seed : int, SeedSequence or Generator
@@ -89,8 +90,8 @@ def expectations(
     Warns
     -----
     KmcWarning
-        There are fewer than 100 draws, and the surrogate answers alone. The density is zero at proposals of the
-        surrogate: true errors near the edge may be larger than the stated ones.
+        There are fewer than 100 draws, or the run's surrogate is in doubt, and one of all evaluations answers alone.
+        The density is zero at proposals of the surrogate: true errors near the edge may be larger than the stated ones.
         There are fewer than 40 draws, or the surrogate is in doubt, as for :func:`kmc.evidence`: plain averages are
         returned. The run warned that its draws are not those of the posterior.
         The surrogate has mass far from all draws, of which there are 1,000 or more, and is used near them alone: a
@@ -126,7 +127,8 @@ def expectations(
     and standard deviations of what they give are the answers and their errors, labelled by the attribute "method". A
     fifth of the values is left out at first, and tells how far errors can be believed; functions behind the edge of the
     support are zero where the nearest of resampled evaluations is. Answers are right as far as the regression is. Where
-    these functions differ too much, 20 draws and more are used instead, as above.
+    these functions differ too much, 20 draws and more are used instead, as above. A run of at most 1,000 evaluations
+    whose surrogate is not used is answered for in the same way, if these functions do not differ too much.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
 
@@ -175,6 +177,10 @@ def expectations(
         parts.append(ReplicateEstimate(replicate, own, own_seed, most, end, nearby=True, judge=doubts))
     if len({tuple(own.labels) for own in functions}) > 1:
         raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
+    if len(runs) == 1 and all(part.doubts for part in parts) and (again := read_evaluations(given[0], model)):
+        learned = Learned(again, "result", seed_of(seed))
+        if not (table := learned.table()).is_rough:
+            return _of_learned(learned, table, functions[0], levels)
     said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
     said += [f"{caution}." for part in parts for caution in part.cautions]
     for sentence in dict.fromkeys(said):

@@ -121,6 +121,12 @@ def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Re
     return Result(replicates, constrain, named, _labels(idata["posterior"]), idata)
 
 
+def read_evaluations(result: Any, model: Any, name: str = "result") -> Result | None:
+    """Read a user's argument as the evaluations of its run, whether it has draws or not; None without them."""
+    idata = opened(result, name)
+    return _by_evaluations(idata, model, name) if EVALUATIONS in groups_of(idata) else None
+
+
 def is_short(idata: Any, least: int) -> bool:
     """Return whether a run has evaluations to learn from, and fewer than 2 draws per chain or ``least`` in all."""
     sizes = idata["posterior"].sizes

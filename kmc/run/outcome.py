@@ -26,6 +26,10 @@ from kmc.run.trace import Trace, joined
 from kmc.samplers.ask_tell import traits_of
 from kmc.surrogate.density import Density
 
+_LEARNED_AGAIN = (
+    1000  # evaluations that a result holds whole: where the surrogate is in doubt, they are learned from again
+)
+
 
 class JudgedRun(RecordedRun, Protocol):
     """A run as its outcome needs it; attributes as in :class:`kmc.run.run.Run`."""
@@ -161,10 +165,10 @@ def _contradiction(run: JudgedRun, densities: Sequence[Density | None]) -> str:
 
 
 def _further(run: JudgedRun) -> dict[str, Any]:
-    """Return further groups: the final state, and the evaluations if there are too few draws to answer from."""
+    """Return further groups: the final state, and the evaluations if these may have to be learned from again."""
     parts = run.independent_runs
     learned_from = [one.evaluated() for one in parts]
-    few = run.n_draws() * run.request.chains < ENOUGH_DRAWS
+    few = run.n_draws() * run.request.chains < ENOUGH_DRAWS or run.evaluate.n_evaluations <= _LEARNED_AGAIN
     if not (run.request.save_surrogate and few) or any(each is None for each in learned_from):
         return _final(run)
     proposed = [each for one in parts if (each := one.trace.proposals)]

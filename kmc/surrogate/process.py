@@ -35,8 +35,10 @@ from kmc.surrogate.regression import (
     fit,
 )
 
-REACH = 4.0
-"""The bound falls outside the ball of the points that are not deep, so many times as large."""
+REACH = 1.5
+"""The bound falls outside the ball of the points that are not deep, so many times as large: polynomials of degree four
+rise somewhere beyond them, with no doubt of their own.
+"""
 
 SEARCHED = (250, 1000)
 """Most points of a search for hyperparameters, half of them the highest and the others of all depths: without deep

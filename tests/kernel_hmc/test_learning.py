@@ -303,6 +303,34 @@ def test_the_share_of_draws_that_are_lost_is_worth_learning_as_an_error_is():
     assert is_learned(0.0, 800, 200, lost=0.1)
 
 
+def test_points_beyond_all_digits_of_the_others_are_not_learned():
+    target, far = Gaussian(2), np.array([[1e52, -1e52]])
+    first = target.sample(np.random.default_rng(20), 30)
+    values, rng = rows(target)(first), np.random.default_rng(21)
+    learning = Learning(np.vstack([first, far]), np.append(values, -1e9), rng=rng, starts=range(29, 31))
+    assert len(learning.points) == len(learning.values) == 30
+    learning.fit()
+    draws = target.sample(np.random.default_rng(24), 5)
+    learning.passes(np.vstack([draws, far]), np.append(rows(target)(draws), -1e9), 100, drawn=5)
+    np.testing.assert_array_equal(learning.points[30:], draws)
+    learning.fit()
+    assert np.isfinite(learning.draws).all()
+
+
+def test_low_values_of_a_climb_are_not_learned_and_chains_start_at_high_ones():
+    target, start = Gaussian(2), np.array([[30.0, 0.0]])
+    first = np.vstack([target.sample(np.random.default_rng(22), 30), start])
+    learning = Learning(first, rows(target)(first), rng=np.random.default_rng(23), starts=range(30, 31))
+    learning.fit()
+    points = learning.propose_last(100)
+    n = len(learning.values)
+    assert len(points) == 2 and np.all(np.linalg.norm(points - start, axis=1) < 10.0)
+    learning.tell(np.array([0.0, -1e4]))  # not what the surrogate foretells: the one is a mode, the other far below it
+    assert len(learning.values) == n + 1 and learning.values[-1] == 0.0
+    learning.fit()
+    assert np.any(np.linalg.norm(learning.draws - points[0], axis=1) < 1.0)
+
+
 def test_points_are_chosen_where_a_wall_may_be():
     def half(points):
         return np.where(points[:, 0] > -0.5, -0.5 * np.sum(points**2, axis=1), -np.inf)

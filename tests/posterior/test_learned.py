@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.control_variates.domain import UnknownMode
 from kmc.model.toys import Banana
 from kmc.posterior.learned import Table
 from tests.grids import slow_except
@@ -104,8 +105,8 @@ def test_a_store_answers_too_and_its_evaluations_are_a_history(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_with_enough_draws_has_no_such_group():
-    run = kmc.sample(normal, dim=3, draws=50, seed=1, progress=False)
+def test_a_run_of_more_than_1000_evaluations_has_no_such_group():
+    run = kmc.sample(normal, dim=3, draws=None, max_evaluations=1100, seed=1, progress=False)
     assert "evaluations" not in (run.groups() if callable(run.groups) else [name.strip("/") for name in run.groups])
 
 
@@ -161,3 +162,25 @@ def test_few_draws_answer_where_the_evaluations_allow_too_much(rough, monkeypatc
     found = kmc.expectations(idata, seed=1, progress=False)
     assert ("method" in found.attrs) == (not rough)
     assert off(found, "mean", 0.0) < 4 and np.all(found["mcse"] < 0.3 * SCALES)
+
+
+def test_a_short_run_whose_surrogate_is_in_doubt_is_learned_again(monkeypatch):
+    """Its draws alone would say less than its evaluations do."""
+    idata = kmc.sample(normal, dim=3, draws=None, max_evaluations=250, seed=2, progress=False)
+    assert idata.posterior["x"].size > 3 * 100
+    plain = kmc.expectations(idata, seed=1, progress=False)
+    assert plain.attrs["corrected"] == 1
+
+    def no_surrogate(replicate, seed):
+        raise UnknownMode("so this test says")
+
+    for module in ("expectations", "evidence"):
+        monkeypatch.setattr(f"kmc.posterior.{module}.judge", no_surrogate)
+    found = kmc.expectations(idata, seed=1, progress=False)
+    assert found.attrs["corrected"] == 0 and "predictions by a surrogate" in found.attrs["method"]
+    assert off(found, "mean", 0.0) < 4 and off(found, "sd", SCALES) < 4
+    assert np.all(found["mcse"] < plain["plain_mcse"])
+    evidence = kmc.evidence(idata, prior_normalized=False)
+    exact = 1.5 * np.log(2 * np.pi) + np.log(6)
+    assert abs(float(evidence["log_evidence"][0]) - exact) < 4 * float(evidence["se"][0]) < 0.3
+    assert "predictions by a surrogate" in evidence.attrs["method"]
