@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import copy
-import difflib
-import functools
-import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, TypeVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from kmc.checks import check_choice
-from kmc.model.dimensions import MOST_NUMBERS, as_parameters
-from kmc.model.least_squares import OfLmfit, from_lmfit, is_lmfit, residual_of
-from kmc.model.parameters import Fixed, Parameter, Real
+from kmc.model.arguments import arguments, completed, explain_unknown, space_of
+from kmc.model.dimensions import as_parameters
+from kmc.model.least_squares import residual_of
+from kmc.model.parameters import Fixed, Parameter
 from kmc.model.posterior import Posterior
 from kmc.model.priors import Distribution, JointPrior
-from kmc.model.simulation import KnownParts, Simulation, as_simulation
-from kmc.model.space import Cube, OfCube, ParameterSpace, Space, SpaceDefaults
+from kmc.model.simulation import Simulation
+from kmc.model.space import ParameterSpace, Space, SpaceDefaults
 from kmc.model.starts import start_points
 
-_Class = TypeVar("_Class")
 
-# Arguments of other packages, and what to use instead.
-_ELSEWHERE = {
-    ("bounds", "limits", "lower", "upper"): 'use parameters={"a": kmc.Interval(0, 1), ...}, or kmc.Uniform(0, 1)',
-    ("names", "param_names", "parameter_names"): 'use parameters={"a": kmc.Real(), ...}',
-    ("priors",): 'use parameters={"a": kmc.Normal(0, 1), ...}, or log_prior=',
-    ("ndim", "n_dim", "n_params"): "use dim=",
-    ("loglike", "log_like", "logl"): "use log_likelihood=",
-    ("log_prob", "logp", "log_prob_fn", "log_posterior"): "use log_density=",
-}
-
-
-def _explain_unknown(cls: type[_Class]) -> type[_Class]:
-    """Let ``__init__`` say what to use in place of an argument that it does not have."""
-    init: Any = cls.__init__
-
-    @functools.wraps(init)
-    def explaining(self: Any, *args: Any, **given: Any) -> None:
-        for name in given.keys() - _arguments(cls):
-            raise TypeError(f"kmc.Model() has no argument {name!r}: {_instead_of(name, _arguments(cls))}")
-        init(self, *args, **given)
-
-    setattr(cls, "__init__", explaining)  # noqa: B010, as mypy takes no assignment to a method
-    return cls
-
-
-@_explain_unknown
+@explain_unknown
 @dataclass(frozen=True, eq=False)
 class Model:
     """A log-density that can only be evaluated: of a vector, or of parameters with names and supports.
@@ -275,26 +247,12 @@ class Model:
     _space: Space = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if any(one is not None for one in (self.simulator, self.likelihood, self.inputs, self.approximation)):
-            self._of_simulator()
-        if is_lmfit(self.parameters):
-            self._of_lmfit()
-        if self.prior_transform is not None:
-            self._of_cube()
-        if self.log_likelihood is not None or self.log_prior is not None:
-            self._set("log_density", self._posterior())
-        if not callable(self.log_density):
-            raise TypeError(
-                f"log_density={self.log_density!r} is not callable: "
-                "pass a function of an array of shape (dim,), or of a dict of parameters, that returns a float"
-            )
         check_choice(self, "on_error", ("raise", "reject", "retry"))
         check_choice(self, "nonfinite", ("reject", "raise"))
-        _check_flag(self, "noisy", "log_density returns the log of an unbiased estimate")
-        _check_flag(self, "vectorized", "log_density takes many points at once")
-        self._set("args", _tuple(self.args))
-        self._set("kwargs", _keywords(self.kwargs))
-        self._set("_space", self._find_space())
+        given = completed({name: getattr(self, name) for name in arguments(Model)})
+        for name, value in given.items():
+            self._set(name, value)
+        self._set("_space", space_of(given))
         if self.parameters is not None:
             self._set("parameters", as_parameters(self.parameters))
         labels = {} if self.simulation is None else self.simulation.coords
@@ -302,7 +260,7 @@ class Model:
             self._set(name, getattr(self._space, name))
         self._set("coords", {**self._space.coords, **labels})
         if self.prior is None or isinstance(self.prior, JointPrior):  # as after dataclasses.replace
-            self._set("prior", self._declared_prior)
+            self._set("prior", self.space_extras.prior)
         elif not callable(self.prior):
             raise TypeError(f"prior={self.prior!r}: expected a function of a Generator and a number of draws")
         if self.initial is not None:
@@ -317,7 +275,7 @@ class Model:
     def data(self) -> Mapping[str, Mapping[str, Any]]:
         """By group (such as "observed_data") and name, dimensions and arrays of data for the results."""
         observed = {} if self.simulation is None else self.simulation.observed_data()
-        return {**self._further.data, "observed_data": observed} if observed else self._further.data
+        return {**self.space_extras.data, "observed_data": observed} if observed else self.space_extras.data
 
     @property
     def simulation(self) -> Simulation | None:
@@ -325,42 +283,18 @@ class Model:
         return self.log_likelihood if isinstance(self.log_likelihood, Simulation) else None
 
     @property
-    def known_parts(self) -> KnownParts | None:
-        """What the log-density is of outputs that are kept with the draws; None if it is not known."""
-        simulation, space = self.simulation, self.parameter_space
-        if simulation is None or space is None:
-            return self._further.known_parts
-        named = [space.blocks[name] for name in simulation.inputs if name in space.blocks]
-        if not simulation.saves or not named:
-            return None
-        inputs = np.concatenate([np.arange(self.dim)[block.columns] for block in named])
-        return KnownParts(
-            simulation.likelihoods,
-            inputs,
-            space.blocks,
-            space.fixed,
-            self.log_added,
-            space.initial_points,
-            None if self.approximation is None else self._approximated,
-        )
-
-    def _approximated(self, x: np.ndarray) -> Mapping[str, np.ndarray]:
-        assert self.simulation is not None
-        return self.simulation.approximated(self._by_name(x), *self.args, **self.kwargs)
-
-    @property
     def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:
         """By parameter, attributes of its variable in the results, such as the period of an angle."""
-        return {} if self.parameter_space is None else self.parameter_space.attrs
+        return self.space_extras.attrs
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]]:
         """The bounds of each parameter that has two finite ones."""
-        return self._further.intervals
+        return self.space_extras.intervals
 
     def within_intervals(self, points: np.ndarray) -> Mapping[str, np.ndarray]:
         """Return the parameters of :attr:`intervals` (n, *shape) at vectors (n, d), by name."""
-        return self._further.within_intervals(points)
+        return self.space_extras.within_intervals(points)
 
     @property
     def parameter_space(self) -> ParameterSpace | None:
@@ -368,7 +302,7 @@ class Model:
         return self._space if isinstance(self._space, ParameterSpace) else None
 
     @property
-    def _further(self) -> SpaceDefaults:
+    def space_extras(self) -> SpaceDefaults:
         """What the space has besides the members of every space."""
         return self._space if isinstance(self._space, SpaceDefaults) else SpaceDefaults()
 
@@ -377,7 +311,7 @@ class Model:
 
         It gets x itself, or new arrays if the parameters have names, and may modify them.
         """
-        return self.log_density(x if self.parameters is None else self._by_name(x), *self.args, **self.kwargs)
+        return self.log_density(x if self.parameters is None else self.by_name(x), *self.args, **self.kwargs)
 
     def log_jacobian(self, x: np.ndarray) -> Any:
         """Return the log of the absolute Jacobian determinant of :meth:`constrain`: (d,) -> float, (k, d) -> (k,)."""
@@ -394,7 +328,7 @@ class Model:
     @property
     def has_likelihood_apart(self) -> bool:
         """Whether evaluations have the total log-likelihood, as a blob of that name."""
-        return isinstance(self.log_density, Posterior) or self._declared_prior is not None
+        return isinstance(self.log_density, Posterior) or self.space_extras.prior is not None
 
     @property
     def without_prior(self) -> list[str]:
@@ -402,7 +336,7 @@ class Model:
 
         A function that returns the whole log-density may contain a prior that is not known apart.
         """
-        declared = self._declared_prior
+        declared = self.space_extras.prior
         likelihood = declared is not None
         if isinstance(self.log_density, Posterior):
             likelihood = self.log_density.log_prior is None
@@ -417,9 +351,9 @@ class Model:
 
         None if there are none.
         """
-        if self._declared_prior is None:
+        if self.space_extras.prior is None:
             return None
-        log_prior = self._declared_prior.log_density(self.constrain(np.atleast_2d(x)))
+        log_prior = self.space_extras.prior.log_density(self.constrain(np.atleast_2d(x)))
         return float(log_prior[0]) if x.ndim == 1 else log_prior
 
     def log_prior_apart(self, points: np.ndarray) -> np.ndarray | None:
@@ -428,13 +362,13 @@ class Model:
         What remains of the log-density is the likelihood. None if the model does not have its prior apart.
         """
         function = self.log_density.log_prior if isinstance(self.log_density, Posterior) else None
-        if function is None and self._declared_prior is None:
+        if function is None and self.space_extras.prior is None:
             return None
         added = self.log_added(points) if self.named else np.zeros(len(points))
         if function is None or not len(points):
             return added
-        arguments = [points] if self.vectorized else points
-        found = [function(x.copy() if self.parameters is None else self._by_name(x)) for x in arguments]
+        calls = [points] if self.vectorized else points
+        found = [function(x.copy() if self.parameters is None else self.by_name(x)) for x in calls]
         return added + np.asarray(found[0] if self.vectorized else found, float).reshape(len(points))
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
@@ -448,7 +382,7 @@ class Model:
         """
         if self.initial is not None:
             return np.array(self.initial)
-        return self._space.initial_points(rng, n) if self.prior is self._declared_prior else self._from_prior(rng, n)
+        return self._space.initial_points(rng, n) if self.prior is self.space_extras.prior else self._from_prior(rng, n)
 
     def prior_draws(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
         """Draw values (n, *shape) by name from `prior`, or from the priors that parameters were declared with.
@@ -475,7 +409,8 @@ class Model:
         found = self.constrain(x[None])
         if self.parameters is None:
             return found["x"][0]
-        fixed = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in self._fixed.items()}
+        known = self.space_extras.fixed
+        fixed = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in known.items()}
         return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in found.items()} | fixed
 
     def with_data(self, data: Any) -> Model:
@@ -528,191 +463,33 @@ class Model:
             parameters[name] = Fixed(value)
             if name in space.blocks:
                 space.check(name, np.asarray(parameters[name].value)[None])
-        kept = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        kept = {name: getattr(self, name) for name in arguments(Model)}
         initial = self.initial
         if initial is not None:
             initial = {name: value for name, value in self.constrain(initial).items() if name not in values}
         changed = {"dim": None, "parameters": parameters, "dims": space.all_dims, "initial": initial}
         return Model(**kept | changed)
 
-    @property
-    def _fixed(self) -> Mapping[str, Any]:
-        """Known values by name."""
-        return {} if self.parameter_space is None else self.parameter_space.fixed
-
-    @property
-    def _declared_prior(self) -> JointPrior | None:
-        """The prior of those parameters that were declared with one."""
-        return None if self.parameter_space is None else self.parameter_space.prior
-
     def _from_prior(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Draw vectors (n, d) by the user's function."""
         assert self.prior is not None
         name = f"prior(rng, {n})"
         drawn = self.prior(rng, n)
-        if self._fixed and isinstance(drawn, Mapping):
-            drawn = {each: values for each, values in drawn.items() if each not in self._fixed}
+        if self.space_extras.fixed and isinstance(drawn, Mapping):
+            drawn = {each: values for each, values in drawn.items() if each not in self.space_extras.fixed}
         points = self.start_points(drawn, 1, name)
         if len(points) != n:
             raise ValueError(f"{name} returned {len(points)} draws: expected {n}")
         return points
 
-    def _of_lmfit(self) -> None:
-        """Let functions have a ``lmfit.Parameters``, and take its supports."""
-        given: Any = self.parameters
-        if self.vectorized:
-            raise TypeError("vectorized=True: an lmfit.Parameters holds one point; use kmc.Real() and alike")
-        derived = tuple(name for name, one in given.items() if one.expr)
-        for name in ("log_density", "log_likelihood", "log_prior"):
-            function = getattr(self, name)
-            if callable(function) and not isinstance(function, Posterior):
-                self._set(name, OfLmfit(function, given, () if name == "log_prior" else derived))
-        self._set("parameters", from_lmfit(given))
-
-    def _of_simulator(self) -> None:
-        """Make the log-likelihood of a simulator."""
-        before = self.simulation  # after dataclasses.replace and fix
-        others: dict[str, Any] = {
-            "log_density": None if isinstance(self.log_density, Posterior) else self.log_density,
-            "log_likelihood": None if before else self.log_likelihood,
-            "prior_transform": self.prior_transform,
-            "space": self.space,
-        }
-        if given := [name for name, value in others.items() if value is not None]:
-            raise TypeError(
-                f"simulator and {given[0]}={others[given[0]]!r}: expected simulator=, likelihood= and parameters=, or "
-                f"{given[0]}= without them"
-            )
-        if not isinstance(self.parameters, Mapping) or is_lmfit(self.parameters):
-            raise TypeError(
-                f"parameters={self.parameters!r}: a model with simulator= has parameters by name, such as "
-                'parameters={"a": kmc.Normal(0, 1), ...}'
-            )
-        if self.noisy:
-            raise ValueError(
-                "noisy=True and simulator: expected a simulator that returns the same outputs again, such as one "
-                "with a fixed seed; the log of an unbiased estimate is for log_density="
-            )
-        if self.vectorized:
-            raise ValueError("vectorized=True and simulator: expected a simulator of one point")
-        made = as_simulation(
-            self.simulator,
-            self.likelihood,
-            list(self.parameters),
-            inputs=self.inputs,
-            saves=self.save_outputs,
-            dims=self.dims,
-            coords=self.coords,
-            before=before,
-            approximation=self.approximation,
-        )
-        self._set("log_likelihood", made)
-
-    def _of_cube(self) -> None:
-        """Replace the prior transform by a space and a prior."""
-        others = ("log_density", "log_prior", "parameters", "space", "prior")
-        if given := [name for name in others if getattr(self, name) is not None]:
-            raise TypeError(f"prior_transform and {given[0]}: expected prior_transform=, log_likelihood= and dim= only")
-        if not callable(self.prior_transform) or not callable(self.log_likelihood):
-            raise TypeError(
-                f"prior_transform={self.prior_transform!r} and log_likelihood={self.log_likelihood!r}: expected two "
-                "functions"
-            )
-        cube = Cube(self.prior_transform, _positive_integer(self.dim), self.vectorized)
-        new = {
-            "log_likelihood": OfCube(self.log_likelihood, cube),
-            "log_prior": cube.log_prior,
-            "prior": cube.initial_points,
-        }
-        for name, value in {**new, "space": cube, "dim": None, "prior_transform": None}.items():
-            self._set(name, value)
-
-    def _posterior(self) -> Posterior:
-        given: Any = self.log_density  # after dataclasses.replace it is the sum that was made before
-        if given is not None and not isinstance(given, Posterior):
-            raise TypeError(f"log_density={given!r} with log_likelihood and log_prior: pass either it or these two")
-        for name in ("log_likelihood", "log_prior"):
-            part = getattr(self, name)
-            if not callable(part) and not (name == "log_prior" and part is None):
-                raise TypeError(f"{name}={part!r}: expected a function of the parameters")
-        return Posterior(self.log_likelihood, self.log_prior, self.vectorized)  # type: ignore[arg-type]
-
-    def _find_space(self) -> Space:
-        coords: Any = self.coords
-        dims: Any = self.dims
-        given = [name for name in ("dim", "parameters", "space") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise TypeError(
-                f"{given[0]}={getattr(self, given[0])!r} and {given[1]}={getattr(self, given[1])!r}: expected one of "
-                "them, as each defines the dimensions"
-            )
-        if self.simulation is not None:
-            dims, coords = self.simulation.left(dims, coords)
-        if self.space is None:
-            whole = {"x": Real(_positive_integer(self.dim))} if self.parameters is None else self.parameters
-            return ParameterSpace(whole, coords, dims)
-        if dims is not None or coords is not None:
-            raise TypeError(f"dims={dims!r} and coords={coords!r}: leave them out, as space has its own")
-        if isinstance(self.space, type) or not isinstance(self.space, Space):
-            raise TypeError(f"space={self.space!r}: expected an object as kmc.model.space.Space describes it")
-        return self.space
-
-    def _by_name(self, x: np.ndarray) -> dict[str, Any]:
+    def by_name(self, x: np.ndarray) -> dict[str, Any]:
+        """Return the parameters as the user's function gets them, at x (d,), or (k, d) if the model is vectorized."""
         if not self.vectorized:
             return self.parameters_at(x)
-        values = {name: np.repeat(np.asarray(value)[None], len(x), axis=0) for name, value in self._fixed.items()}
+        values = {
+            name: np.repeat(np.asarray(value)[None], len(x), axis=0) for name, value in self.space_extras.fixed.items()
+        }
         return self._space.constrain(x) | values
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-
-
-def _arguments(cls: Any) -> list[str]:
-    return [each.name for each in fields(cls) if each.init]
-
-
-def _instead_of(name: str, known: list[str]) -> str:
-    """Say what to use in place of an argument of another package, or of one that is spelled otherwise."""
-    for words, remedy in _ELSEWHERE.items():
-        if name in words:
-            return remedy
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}=?" if close else f"expected one of {', '.join(known)}"
-
-
-def _positive_integer(dim: Any) -> int:
-    remedy = (
-        "pass the number of parameters, an integer of at least 1, or their names and supports, "
-        'kmc.Model(f, parameters={"a": kmc.Real(), ...})'
-    )
-    if isinstance(dim, (bool, np.bool_)):
-        raise TypeError(f"dim={dim!r} is not an integer: {remedy}")
-    try:
-        value = operator.index(dim)
-    except TypeError:
-        raise TypeError(f"dim={dim!r} is not an integer: {remedy}") from None
-    if value < 1:
-        raise ValueError(f"dim={dim!r} is not positive: {remedy}")
-    if value > MOST_NUMBERS:
-        raise ValueError(f"dim={dim!r}: expected at most {MOST_NUMBERS}")
-    return value
-
-
-def _check_flag(model: Model, name: str, meaning: str) -> None:
-    value = getattr(model, name)
-    if not isinstance(value, bool):
-        raise TypeError(f"{name}={value!r}: pass True if {meaning}, else False")
-
-
-def _tuple(args: Any) -> tuple[Any, ...]:
-    if not isinstance(args, tuple):
-        raise TypeError(f"args={args!r}: expected a tuple of further arguments of log_density, such as (data,)")
-    return args
-
-
-def _keywords(kwargs: Any) -> dict[str, Any]:
-    if kwargs is None:
-        return {}
-    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
-        raise TypeError(f"kwargs={kwargs!r}: expected a mapping of names to keyword arguments of log_density")
-    return dict(kwargs)

@@ -69,6 +69,12 @@ class SpaceDefaults:
         stored in the results.
     intervals : mapping of str to tuple of float
         The bounds of each parameter that has two finite ones.
+    attrs : mapping of str to mapping
+        By parameter, attributes of its variable in the results.
+    fixed : mapping of str to float or ndarray
+        Known values by name, which are not in the vector.
+    prior : JointPrior, optional
+        The prior of those parameters that were declared with one.
     known_parts : KnownParts, optional
         Of a function that returns a simulator's outputs, see :class:`kmc.model.simulation.KnownParts`.
     made_by : str, optional
@@ -77,6 +83,9 @@ class SpaceDefaults:
 
     data: Mapping[str, Mapping[str, Any]] = {}
     intervals: Mapping[str, tuple[float, float]] = {}
+    attrs: Mapping[str, Mapping[str, Any]] = {}
+    fixed: Mapping[str, Any] = {}
+    prior: JointPrior | None = None
     known_parts: Any = None
     made_by: str | None = None
 

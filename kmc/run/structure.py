@@ -100,7 +100,7 @@ def structured(model: Model) -> Structured | None:
     likelihoods with scales that are functions of one coordinate, and a prior that is a product of functions of one
     coordinate each, or of one number given others that it names.
     """
-    known = model.known_parts
+    known = _known_parts(model)
     if known is None or model.noisy:
         return None
     parts = [_data(likelihood, known) for likelihood in known.likelihoods.values()]
@@ -111,6 +111,29 @@ def structured(model: Model) -> Structured | None:
         return None
     found = Structured(Structure(known.inputs, parameters, _joined(parts)), known.likelihoods)
     return found if known.approximation is None else replace(found, approximation=_approximation(found, known))
+
+
+def _known_parts(model: Model) -> KnownParts | None:
+    """Return what the log-density is of outputs that are kept with the draws; None if it is not known."""
+    simulation, space = model.simulation, model.parameter_space
+    if simulation is None or space is None:
+        return model.space_extras.known_parts
+    named = [space.blocks[name] for name in simulation.inputs if name in space.blocks]
+    if not simulation.saves or not named:
+        return None
+
+    def approximated(x: np.ndarray) -> Mapping[str, np.ndarray]:
+        return simulation.approximated(model.by_name(x), *model.args, **model.kwargs)
+
+    return KnownParts(
+        simulation.likelihoods,
+        np.concatenate([np.arange(model.dim)[block.columns] for block in named]),
+        space.blocks,
+        space.fixed,
+        model.log_added,
+        space.initial_points,
+        None if model.approximation is None else approximated,
+    )
 
 
 def _approximation(found: Structured, known: KnownParts) -> Approximation:
