@@ -17,10 +17,8 @@ from scipy import stats
 from kmc.checks import as_flag, as_number, check_some
 from kmc.convergence import LEAST_DRAWS, bulk_ess
 from kmc.errors import EvaluationError, warn
-from kmc.model.evaluate import Evaluation, Mapper, evaluate_block, stream_of
+from kmc.model.evaluate import Evaluation, Mapper, Outcome, stream_of, total_log_likelihood
 from kmc.model.model import Model
-from kmc.model.posterior import TOTAL
-from kmc.model.returned import LOG_LIKELIHOOD, Failure
 from kmc.run.arguments import RunRequest, as_history, as_sampler, refuse_unknown
 from kmc.run.display import steps
 from kmc.run.executors import InProcess, as_executor
@@ -28,8 +26,7 @@ from kmc.run.results import container, described, labeled
 from kmc.run.run import Run
 from kmc.run.run_warnings import CODES
 from kmc.run.sample import sample
-from kmc.run.store.files import LOCK, Folder, Lock, StoreError
-from kmc.run.store.open import as_path
+from kmc.run.store.files import LOCK, Folder, Lock, StoreError, as_path
 from kmc.seeds import Seed, as_seed, substream
 
 _SETTINGS = "calibration.json"
@@ -234,7 +231,7 @@ class _Run:
         model = self.model.with_data(self.simulate(self.model.parameters_at(x), rng))
         truth = [np.ravel(value) for value in self.model.constrain(x[None]).values()]
         if model.has_likelihood_apart:
-            truth.append(_log_likelihood(model, x))
+            truth.append(np.array([total_log_likelihood(model, x)]))
         return model, np.concatenate(truth), rest, rng
 
     def ranks(self, i: int) -> dict[str, Any]:
@@ -253,7 +250,7 @@ class _Run:
             raise ValueError(f"run {i} ended within warm-up: raise max_evaluations or max_time")
         values = [idata["posterior"][name].values for name in model.constrain(np.zeros((1, model.dim)))]
         if model.has_likelihood_apart:
-            values.append(idata["blobs"][TOTAL].values)
+            values.append(idata["blobs"]["total_log_likelihood"].values)
         draws = np.concatenate([value.reshape(*value.shape[:2], -1) for value in values], axis=2)
         kept = _independent(draws)
         rank = np.sum(kept < truth, axis=0) + rng.integers(0, np.sum(kept == truth, axis=0) + 1)
@@ -265,14 +262,6 @@ class _Run:
             "n_evaluations": int(idata.attrs["n_evaluations"]),
             "warned": np.array([code in codes for code in CODES]),
         }
-
-
-def _log_likelihood(model: Model, x: np.ndarray) -> np.ndarray:
-    """Return the total log-likelihood (1,) at a vector."""
-    (outcome,) = evaluate_block(model, x[None])
-    if isinstance(outcome, Failure):
-        outcome.throw()
-    return np.ravel(-np.inf if outcome.blobs is None else outcome.blobs[TOTAL])
 
 
 def _independent(draws: np.ndarray) -> np.ndarray:
@@ -305,9 +294,9 @@ def _made(one: _Run, todo: Sequence[int], mapper: Mapper | None) -> Iterator[tup
                 yield i, _blobs(i, outcome)
 
 
-def _blobs(i: int, outcome: Evaluation | Failure) -> Mapping[str, Any]:
+def _blobs(i: int, outcome: Outcome) -> Mapping[str, Any]:
     """Return the result of a run made elsewhere, or raise its error."""
-    if isinstance(outcome, Failure):
+    if not isinstance(outcome, Evaluation):
         try:
             outcome.throw()
         except EvaluationError as error:
@@ -373,7 +362,7 @@ class _Kept:
 def _result(model: Model, runs: Sequence[Mapping[str, Any]], seed: np.random.SeedSequence) -> Any:
     shapes = {name: value.shape[1:] for name, value in model.constrain(np.zeros((1, model.dim))).items()}
     if model.has_likelihood_apart:
-        shapes[LOG_LIKELIHOOD] = ()
+        shapes["log_likelihood"] = ()
     splits = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
 
     def group(values: np.ndarray, *leading: str) -> Any:

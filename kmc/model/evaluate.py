@@ -10,7 +10,7 @@ import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.model.model import Model
-from kmc.model.posterior import Posterior, with_declared
+from kmc.model.posterior import TOTAL, Posterior, with_declared
 from kmc.model.returned import (
     Blobs,
     Failure,
@@ -22,6 +22,8 @@ from kmc.model.returned import (
     numbers_of,
     raised,
 )
+
+_LEAST_NOISE, _ROUNDING = 0.01, 1e-6  # nats, and of the value: smaller differences at one point are no noise
 
 
 class Evaluation(NamedTuple):
@@ -37,7 +39,10 @@ class Evaluation(NamedTuple):
         return self.value if self.value < math.inf else -math.inf
 
 
-Mapper = Callable[[np.ndarray], Sequence[Evaluation | Failure]]
+Outcome = Evaluation | Failure
+"""An evaluation, or the reason why there is none."""
+
+Mapper = Callable[[np.ndarray], Sequence[Outcome]]
 """Evaluates points (k, d) elsewhere: returns an evaluation or a failure for each."""
 
 
@@ -48,7 +53,7 @@ class Stream(Protocol):
     def submit(self, key: int, x: np.ndarray) -> None:
         """Begin the evaluation at x (d,), without waiting for it."""
 
-    def ready(self) -> list[tuple[int, Evaluation | Failure]]:
+    def ready(self) -> list[tuple[int, Outcome]]:
         """Wait until some evaluations have ended, and return their keys and results."""
 
     def abandon(self) -> None:
@@ -115,7 +120,7 @@ class Evaluator:
         points = np.asarray(points, dtype=np.float64)
         return self._kept(points, self.evaluations(points) if len(points) else [])
 
-    def take(self, points: np.ndarray, outcomes: Sequence[Evaluation | Failure]) -> np.ndarray:
+    def take(self, points: np.ndarray, outcomes: Sequence[Outcome]) -> np.ndarray:
         """Return the log-densities (k,) at points (k, d) that were evaluated one by one, and count them."""
         self.n_evaluations += len(points)
         return self._kept(points, [_checked(outcome) for outcome in outcomes])
@@ -138,7 +143,7 @@ class Evaluator:
         """Return the log-densities (k,) of evaluations; rejected ones become ``-inf``."""
         return np.array([evaluation.log_density for evaluation in evaluations], dtype=np.float64)
 
-    def _outcomes(self, points: np.ndarray) -> list[Evaluation | Failure]:
+    def _outcomes(self, points: np.ndarray) -> list[Outcome]:
         if self.mapper is not None or self.model.vectorized:
             self.n_evaluations += len(points)
             return self._call(points)
@@ -148,7 +153,7 @@ class Evaluator:
             done += self._call(x[None])
         return done
 
-    def _call(self, points: np.ndarray) -> list[Evaluation | Failure]:
+    def _call(self, points: np.ndarray) -> list[Outcome]:
         if self.mapper is not None:
             return list(self.mapper(points))
         try:
@@ -161,7 +166,7 @@ class Evaluator:
             return [Failure(error)] * len(points)
 
 
-def is_repeated(model: Model, outcome: Evaluation | Failure) -> bool:
+def is_repeated(model: Model, outcome: Outcome) -> bool:
     """Return whether a call is made once more: it failed and is retried, or had several points that may be good."""
     if not isinstance(outcome, Failure) or not outcome.error.reason:
         return False
@@ -169,14 +174,14 @@ def is_repeated(model: Model, outcome: Evaluation | Failure) -> bool:
     return model.on_error == "retry" or (model.on_error == "reject" and several)
 
 
-def settled(model: Model, outcome: Evaluation | Failure) -> Evaluation | Failure:
+def settled(model: Model, outcome: Outcome) -> Outcome:
     """Return the outcome; a density of zero if the call failed and the model rejects such points."""
     if model.on_error == "reject" and isinstance(outcome, Failure) and outcome.error.reason:
         return Evaluation(math.nan, failure=outcome.error.reason)
     return outcome
 
 
-def evaluate_block(model: Model, points: np.ndarray) -> list[Evaluation | Failure]:
+def evaluate_block(model: Model, points: np.ndarray) -> list[Outcome]:
     """Evaluate points (k, d) in another process: nothing is raised, and failures can be pickled.
 
     A block of a vectorized model is one call; if that fails, all of its points have the same failure.
@@ -186,7 +191,7 @@ def evaluate_block(model: Model, points: np.ndarray) -> list[Evaluation | Failur
             return list(evaluate_rows(model, points))
         except EvaluationError as error:
             return [Failure.of(error)] * len(points)
-    outcomes: list[Evaluation | Failure] = []
+    outcomes: list[Outcome] = []
     for x in points:
         try:
             outcomes.append(evaluate_point(model, x))
@@ -276,7 +281,42 @@ def _check_point(model: Model, x: np.ndarray, value: float) -> None:
         raise not_finite(model, x, value)
 
 
-def _checked(outcome: Evaluation | Failure) -> Evaluation:
+def _checked(outcome: Outcome) -> Evaluation:
     if isinstance(outcome, Failure):
         outcome.throw()
     return outcome
+
+
+def check_noise(
+    model: Model, points: np.ndarray, values: np.ndarray, evaluate: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """Evaluate the best start point (of k, d) again; EvaluationError if the value is another one.
+
+    It changes no draws, and the run ends at the same budget.
+    """
+    __tracebackhide__ = True
+    if model.noisy or not np.any(np.isfinite(values)):
+        return
+    best = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
+    again = evaluate(points[best][None])[0]
+    if np.isfinite(again) and abs(again - values[best]) > _LEAST_NOISE + _ROUNDING * abs(values[best]):
+        raise failed_value(
+            model,
+            points[best],
+            f"log_density returned {values[best]:.8g} and then {again:.8g}, log-Jacobian included",
+            "if it is the log of an unbiased estimate of the density, pass kmc.Model(..., noisy=True); otherwise "
+            "let it return the same value again, for instance by a fixed seed",
+        )
+
+
+def probed(model: Model, mapper: Mapper | None, points: np.ndarray) -> list[float]:
+    """Return what the function returns at points (k, d), not recorded; inf if it overflows."""
+    found = Evaluator(model, mapper).evaluations(points)
+    return [np.inf if one.failure.startswith("OverflowError") else one.value for one in found]
+
+
+def total_log_likelihood(model: Model, x: np.ndarray) -> float:
+    """Return the log-likelihood at a vector (d,), of a model that has it apart; -inf where the density is zero."""
+    (outcome,) = evaluate_block(model, x[None])
+    evaluation = _checked(outcome)
+    return -np.inf if evaluation.blobs is None else float(evaluation.blobs[TOTAL])

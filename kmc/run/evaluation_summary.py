@@ -12,6 +12,7 @@ import numpy as np
 from kmc.model.evaluate import Evaluation
 from kmc.model.model import Model
 from kmc.model.posterior import LOG_PRIOR, TOTAL
+from kmc.run.trace import constrained
 
 _FEWEST = 50  # values from which a density can be recognized
 _NEAR_ZERO = 1e-3  # of the highest value
@@ -145,14 +146,6 @@ class ValueRange:
     def restore(self, state: tuple[float, float, int, bool]) -> None:
         """Continue from a state."""
         self.low, self.high, self.n, self.zero = state
-
-
-def constrained(model: Model, points: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the log-density of the parameters: that of unconstrained vectors (k, d), less the log-Jacobian."""
-    if model.parameters is None:
-        return values
-    with np.errstate(invalid="ignore"):  # -inf - -inf, far out
-        return values - model.log_jacobian(points)
 
 
 @dataclass(frozen=True)

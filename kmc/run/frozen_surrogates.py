@@ -108,6 +108,12 @@ def decoded(group: Any) -> list[Frozen]:
     return found
 
 
+def unpacked(content: bytes, chains: int) -> tuple[Any, Frozen]:
+    """Return the group and the surrogates of the bytes in a store; raises what :func:`unflattened` does."""
+    parts = Plain.unpacked(content)
+    return as_group(parts, chains), unflattened(parts, chains)
+
+
 def unflattened(parts: Plain, chains: int) -> Frozen:
     """Rebuild the surrogates of :func:`flattened`.
 

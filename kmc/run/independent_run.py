@@ -12,9 +12,8 @@ from kmc.errors import EvaluationError
 from kmc.model.model import Model
 from kmc.model.starts import TRIED, near, wide_batches
 from kmc.run.arguments import RunRequest
-from kmc.run.evaluation_summary import constrained
 from kmc.run.structure import added, structured
-from kmc.run.trace import BlobStore, Trace, simulated_data
+from kmc.run.trace import BlobStore, Trace, constrained, simulated_data
 from kmc.run.unvisited import unvisited
 from kmc.samplers.ask_tell import traits_of
 from kmc.samplers.base import SamplerSetup, SamplerState, Step, SurrogateState
@@ -302,6 +301,36 @@ class IndependentRun:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state; the traces have to be restored, too."""
         self._process, self._asked = state["process"], state["asked"]
+
+
+def shares(total: int | None, parts: int) -> list[int | None]:
+    """Split a whole number into parts that differ by at most one; None for each part of None.
+
+    Examples
+    --------
+    >>> shares(11, 3)
+    [4, 4, 3]
+    """
+    return [None if total is None else (total + parts - 1 - i) // parts for i in range(parts)]
+
+
+def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Start points (k, d) and their values (k,), dealt out in turn, those of positive density first.
+
+    Raises
+    ------
+    ValueError
+        Too few points have positive density for each part to get one.
+    """
+    positive = np.isfinite(values)
+    if 0 < positive.sum() < hands:
+        raise ValueError(
+            f"initial has {positive.sum()} start point(s) at which the density is positive: expected at least {hands}, "
+            "one for each of the independent runs"
+        )
+    order = np.argsort(~positive, kind="stable")
+    rows = [np.sort(order[i::hands]) for i in range(hands)]
+    return [(points[mine], values[mine]) for mine in rows]
 
 
 def _nowhere(model: Model, tried: int, wide: int, failure: EvaluationError | None) -> str:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kmc.errors import EvaluationError
-from kmc.model.evaluate import Evaluation, Evaluator, Mapper, stream_of
-from kmc.model.model import Model
-from kmc.model.returned import failed_value
-from kmc.run.ahead import Ahead, Limits, Made
+from kmc.model.evaluate import Evaluation, Evaluator, check_noise, probed, stream_of
+from kmc.run.ahead import Ahead, Limits
 from kmc.run.arguments import RunRequest
 from kmc.run.budget import TimeLimit, is_look, planned_evaluations
 from kmc.run.evaluation_summary import EvaluationSummary
 from kmc.run.executors import Executor
-from kmc.run.independent_run import IndependentRun
+from kmc.run.independent_run import IndependentRun, dealt, shares
 from kmc.run.outcome import error_of, facts_of, outcome
 from kmc.run.progress import Compilation, Meter, Progress
 from kmc.run.run_statistics import Ascent, overflowed
 from kmc.run.store.base import NullRecorder, RunRecorder
 from kmc.run.trace import BlobStore, joined
 from kmc.samplers.base import Step
-from kmc.samplers.walkers import Passed
 
-_LEAST_NOISE, _ROUNDING = 0.01, 1e-6  # nats, and of the value: smaller differences at one point are no noise
 _PROBES = 100  # evaluations that a look at values without bound may cost, at the end of warm-up
 
 
@@ -195,7 +191,11 @@ class Run:
         self._ascent.note(points, values)
         self._burn_in = max(self._burn_in - 1, 0)
         chains = self.request.chains // self.request.independent_runs
-        return [one.join(_passed(made[i * chains : (i + 1) * chains])) for i, one in enumerate(self.independent_runs)]
+        parts = [made[first : first + chains] for first in range(0, len(made), chains)]
+        return [
+            one.join([sweep.passed for sweep in part if sweep.passed is not None])
+            for one, part in zip(self.independent_runs, parts, strict=True)
+        ]
 
     def evaluated_ahead(self) -> list[tuple[int, np.ndarray, Evaluation]]:
         """Return the chain, point and result of each evaluation that is in no whole sweep yet."""
@@ -348,65 +348,3 @@ class Run:
         n, compiled = self.evaluate.n_evaluations, self.compilation.seconds
         planned = self._planned if self.max_evaluations is None else self.max_evaluations
         return self.meter.record(phase, self.independent_runs, n, compiled, self.limit.left, planned)
-
-
-def shares(total: int | None, parts: int) -> list[int | None]:
-    """Split a whole number into parts that differ by at most one; None for each part of None.
-
-    Examples
-    --------
-    >>> shares(11, 3)
-    [4, 4, 3]
-    """
-    return [None if total is None else (total + parts - 1 - i) // parts for i in range(parts)]
-
-
-def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Start points (k, d) and their values (k,), dealt out in turn, those of positive density first.
-
-    Raises
-    ------
-    ValueError
-        Too few points have positive density for each part to get one.
-    """
-    positive = np.isfinite(values)
-    if 0 < positive.sum() < hands:
-        raise ValueError(
-            f"initial has {positive.sum()} start point(s) at which the density is positive: expected at least {hands}, "
-            "one for each of the independent runs"
-        )
-    order = np.argsort(~positive, kind="stable")
-    rows = [np.sort(order[i::hands]) for i in range(hands)]
-    return [(points[mine], values[mine]) for mine in rows]
-
-
-def check_noise(
-    model: Model, points: np.ndarray, values: np.ndarray, evaluate: Callable[[np.ndarray], np.ndarray]
-) -> None:
-    """Evaluate the best start point (of k, d) again; EvaluationError if the value is another one.
-
-    It changes no draws, and the run ends at the same budget.
-    """
-    __tracebackhide__ = True
-    if model.noisy or not np.any(np.isfinite(values)):
-        return
-    best = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
-    again = evaluate(points[best][None])[0]
-    if np.isfinite(again) and abs(again - values[best]) > _LEAST_NOISE + _ROUNDING * abs(values[best]):
-        raise failed_value(
-            model,
-            points[best],
-            f"log_density returned {values[best]:.8g} and then {again:.8g}, log-Jacobian included",
-            "if it is the log of an unbiased estimate of the density, pass kmc.Model(..., noisy=True); otherwise "
-            "let it return the same value again, for instance by a fixed seed",
-        )
-
-
-def probed(model: Model, mapper: Mapper | None, points: np.ndarray) -> list[float]:
-    """Return what the function returns at points (k, d), not recorded; inf if it overflows."""
-    found = Evaluator(model, mapper).evaluations(points)
-    return [np.inf if one.failure.startswith("OverflowError") else one.value for one in found]
-
-
-def _passed(made: Sequence[Made]) -> list[Passed]:
-    return [one.passed for one in made if one.passed is not None]

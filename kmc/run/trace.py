@@ -302,6 +302,14 @@ _LEAST = 64  # rows of a block
 _GROWTH = 8  # a new block has 1/8 of the rows present
 
 
+def constrained(model: Model, points: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the log-density of the parameters: that of unconstrained vectors (k, d), less the log-Jacobian."""
+    if model.parameters is None:
+        return values
+    with np.errstate(invalid="ignore"):  # -inf - -inf, far out
+        return values - model.log_jacobian(points)
+
+
 def _keys(states: Step | Proposed) -> list[bytes]:
     return [_key(x, value) for x, value in zip(states.position, states.log_density)]
 

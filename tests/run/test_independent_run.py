@@ -7,7 +7,7 @@ import pytest
 
 import kmc
 from kmc.model.toys import Gaussian
-from kmc.run.run import dealt, shares
+from kmc.run.independent_run import dealt, shares
 from kmc.samplers.base import SamplerSetup
 from tests.grids import slow_except
 

@@ -22,13 +22,13 @@ import numpy as np
 from kmc._version import __version__
 from kmc.errors import KmcWarning
 from kmc.run.store.columns import Record, sizes
-from kmc.run.store.files import Damaged, Folder, StoreError, quoted
+from kmc.run.store.files import ROOT, Damaged, Folder, StoreError, quoted
 from kmc.samplers.base import STATS
 
 FORMAT = 5
 
-ROOT, COPY = "zarr.json", "commit.json"
-"""The file with the attributes, and its copy, which is written after it."""
+COPY = "commit.json"
+"""The copy of the file at the root, which is written after it."""
 
 SNAPSHOTS = "snapshot-0", "snapshot-1"
 AHEAD = "ahead-0", "ahead-1"

@@ -18,9 +18,8 @@ from kmc.run.progress import Progress
 from kmc.run.run import Run
 from kmc.run.sample import drive
 from kmc.run.store.commit import read_commit
-from kmc.run.store.files import StoreError
+from kmc.run.store.files import StoreError, as_path
 from kmc.run.store.open import (
-    as_path,
     check_finished,
     check_settings,
     reopen,

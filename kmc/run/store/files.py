@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import platform
+import reprlib
 import stat
 import sys
 import threading
@@ -29,6 +30,9 @@ if sys.platform == "win32":
 else:
     import errno
     import fcntl
+
+ROOT = "zarr.json"
+"""The file at the root, whose content says what is in the store."""
 
 LOCK = "lock"
 """The name of the file that is locked."""
@@ -254,6 +258,22 @@ class Lock:
 
     def __del__(self) -> None:
         self.close()
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Return a path that the system can have."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name}={reprlib.repr(value)}: expected a path")
+    path = Path(value)
+    try:
+        os.lstat(path / ROOT)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except (OSError, ValueError) as error:  # too long, or with characters that no path has
+        raise ValueError(
+            f"{name}={reprlib.repr(str(path))}: expected a path that the system can have: {error}"
+        ) from None
+    return path
 
 
 def _regular(file: BinaryIO, path: Path) -> os.stat_result:

@@ -17,17 +17,14 @@ from kmc.errors import warn
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.model.returned import group_of
 from kmc.model.simulation import OUTPUTS
-from kmc.run.frozen_surrogates import Frozen, as_group, unflattened
+from kmc.run.frozen_surrogates import Frozen, unpacked
 from kmc.run.history import EVALUATIONS
 from kmc.run.results import Drawn, as_evaluations, laid_out
 from kmc.run.store.columns import Column, Record, Rows
 from kmc.run.store.commit import Commit, read_commit
 from kmc.run.store.evaluations import stored_evaluations
-from kmc.run.store.files import Damaged, Folder, StoreError
-from kmc.run.store.open import DATA, as_path, from_coordinates
-from kmc.run.store.parts import read_plain
-from kmc.run.store.plain import Plain
-from kmc.run.store.recorder import SURROGATE
+from kmc.run.store.files import Damaged, Folder, StoreError, as_path
+from kmc.run.store.parts import DATA, SURROGATE, from_coordinates, read_plain
 from kmc.samplers.base import FURTHER_STATS, STATS
 
 
@@ -100,8 +97,8 @@ def _loaded(folder: Folder, header: dict[str, Any], commit: Commit) -> Any:
     frozen = _surrogate(folder, commit, chains, dim)
     surrogate = None
     if frozen is not None:
-        surrogate = as_group(frozen[0], chains)
-        draws = draws._replace(proposals=_proposals(phase, frozen[1]))
+        surrogate, densities = frozen
+        draws = draws._replace(proposals=_proposals(phase, densities))
     learns = header["settings"]["sampler"] == KernelHMC.name and header["save_surrogate"]
     few = commit.n_draws * chains < ENOUGH_DRAWS
     further = _evaluations(folder) if learns and few else {}
@@ -150,8 +147,8 @@ def _evaluations(folder: Folder) -> dict[str, Any]:
     return as_evaluations(x, values, {name: each for name, each in blobs.items() if group_of(name)[0] == OUTPUTS})
 
 
-def _surrogate(folder: Folder, commit: Commit, chains: int, dim: int) -> tuple[Plain, Frozen] | None:
-    """Return the frozen surrogates, as they are in the file and rebuilt; None, with a warning, if it is damaged."""
+def _surrogate(folder: Folder, commit: Commit, chains: int, dim: int) -> tuple[Any, Frozen] | None:
+    """Return the frozen surrogates, as a group and rebuilt; None, with a warning, if their file is damaged."""
     if commit.surrogate is None or not commit.n_draws or "proposal" not in commit.columns["draws/trace"]:
         return None
     try:
@@ -160,14 +157,13 @@ def _surrogate(folder: Folder, commit: Commit, chains: int, dim: int) -> tuple[P
         _warn(folder, error, "proposals, surrogate")
         return None
     try:
-        parts = Plain.unpacked(content)
-        frozen = unflattened(parts, chains)
+        group, frozen = unpacked(content, chains)
         if frozen.densities[0].dim != dim:
             raise ValueError(f"a surrogate in {frozen.densities[0].dim} dimensions of a run in {dim}")
     except Exception as error:  # forged bytes raise errors of any kind
         _warn(folder, f"{folder.path / SURROGATE} cannot be read: {error}", "proposals, surrogate")
         return None
-    return parts, frozen
+    return group, frozen
 
 
 def _warn(folder: Folder, error: Any, groups: str) -> None:

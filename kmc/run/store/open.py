@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import reprlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +18,13 @@ from kmc.run.arguments import RunRequest
 from kmc.run.history import Given
 from kmc.run.results import data_of, described
 from kmc.run.store.base import NullRecorder, RunRecorder, Store
-from kmc.run.store.commit import ROOT, Commit, read_commit, write_commit
+from kmc.run.store.commit import Commit, read_commit, write_commit
 from kmc.run.store.evaluations import GIVEN, read_given, write_given
-from kmc.run.store.files import LOCK, Folder, Lock, StoreError
-from kmc.run.store.parts import Record, read_model, read_options, write_model, write_options, write_plain
+from kmc.run.store.files import LOCK, ROOT, Folder, Lock, StoreError, as_path
+from kmc.run.store.parts import DATA, coordinates, read_model, read_options, write_model, write_options, write_plain
 from kmc.run.store.recorder import Recorder
 
-DATA, MODEL, OPTIONS = "data", "model.pickle", "sampler"
+MODEL, OPTIONS = "model.pickle", "sampler"
 """Files of the data stored with the draws, the model, and the sampler's options."""
 
 
@@ -59,22 +57,6 @@ def as_store(store: Any, resume: Any, trust: Any) -> Path | Store | None:
             f"store={str(path)!r} exists: pass resume=True to resume its run,"
             " read it with kmc.load, or use another path"
         )
-    return path
-
-
-def as_path(name: str, value: Any) -> Path:
-    """Return a path that the system can have."""
-    if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"{name}={reprlib.repr(value)}: expected a path")
-    path = Path(value)
-    try:
-        os.lstat(path / ROOT)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        pass
-    except (OSError, ValueError) as error:  # too long, or with characters that no path has
-        raise ValueError(
-            f"{name}={reprlib.repr(str(path))}: expected a path that the system can have: {error}"
-        ) from None
     return path
 
 
@@ -223,21 +205,6 @@ def check_settings(what: str, before: dict[str, Any], now: dict[str, Any]) -> No
                 f"{what} is of a run with {name}={_short(before.get(name))}, and this one has {_short(value)}: resume "
                 "it with the same arguments, or use another path"
             )
-
-
-def coordinates(labels: Any) -> dict[str, Any]:
-    """Return labels of a dimension in JSON form; :func:`from_coordinates` converts them back."""
-    labels = np.asarray(labels)
-    kept = labels.astype(str) if labels.dtype.kind in "mM" else labels
-    return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": kept.tolist()}
-
-
-def from_coordinates(record: Record) -> np.ndarray:
-    """Return the labels (n,)."""
-    dtype = np.dtype(record["dtype"])
-    if dtype.kind not in "OUbiufmM":
-        raise ValueError(f"labels of type {dtype}")
-    return np.array(record["values"], dtype=str if dtype.kind == "U" else dtype)
 
 
 @contextlib.contextmanager

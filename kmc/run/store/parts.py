@@ -18,11 +18,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kmc.pickles import Untrusted, load_pickle
 from kmc.run.store.files import PRIVATE, Damaged, Folder
 from kmc.run.store.plain import Plain, flatten, restore
 
 Record = dict[str, Any]
+
+DATA, SURROGATE = "data", "surrogate"
+"""Files of the data that are stored with the draws, and of the frozen surrogates."""
 """What is needed to read a file again: its "name", "size" and "crc", and what else its kind needs."""
 
 _KEY_BYTES = 32
@@ -139,6 +144,21 @@ def read_options(folder: Folder, name: str, record: Record, trust: bool) -> Any:
     """
     foreign = () if "pickle" not in record else read_model(folder, f"{name}.pickle", record["pickle"], trust)
     return None if foreign is None else read_plain(folder, name, record, foreign)
+
+
+def coordinates(labels: Any) -> dict[str, Any]:
+    """Return labels of a dimension in JSON form; :func:`from_coordinates` converts them back."""
+    labels = np.asarray(labels)
+    kept = labels.astype(str) if labels.dtype.kind in "mM" else labels
+    return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": kept.tolist()}
+
+
+def from_coordinates(record: Record) -> np.ndarray:
+    """Return the labels (n,)."""
+    dtype = np.dtype(record["dtype"])
+    if dtype.kind not in "OUbiufmM":
+        raise ValueError(f"labels of type {dtype}")
+    return np.array(record["values"], dtype=str if dtype.kind == "U" else dtype)
 
 
 def _write_pickle(folder, name, content):

@@ -19,13 +19,12 @@ from kmc.run.store.columns import Column, put_rows, read_rows
 from kmc.run.store.commit import SNAPSHOTS, Commit, read_commit, versions, write_commit
 from kmc.run.store.evaluations import Batch, Found, Mismatch, Past, columns_of, read_ahead, write_ahead
 from kmc.run.store.files import Damaged, Folder, Lock, StoreError
-from kmc.run.store.parts import Record, read_snapshot, write_bytes, write_snapshot
+from kmc.run.store.parts import SURROGATE, Record, read_snapshot, write_bytes, write_snapshot
 from kmc.run.trace import side_by_side
 
 COMMIT_SECONDS = 0.25  # least time between commits.
 SNAPSHOT_SECONDS = 5.0  # least time of the sampler itself between snapshots: what repeating it would cost.
 SAME = 1e-6  # largest difference, absolute and relative, of two values of a function that has not changed
-SURROGATE = "surrogate"
 """The file of the frozen surrogates."""
 
 SHARE = 0.01  # Commits and snapshots take no more of the time than this.
