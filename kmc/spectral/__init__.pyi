@@ -15,5 +15,5 @@ from kmc.spectral.operators import Bilinear as Bilinear
 from kmc.spectral.operators import DifferentialOperator as DifferentialOperator
 from kmc.spectral.operators import DirichletForm as DirichletForm
 from kmc.spectral.operators import TangentProp as TangentProp
-from kmc.spectral.timescales import implied_timescales as implied_timescales
 from kmc.spectral.transition import TransitionOperator as TransitionOperator
+from kmc.spectral.transition import implied_timescales as implied_timescales

@@ -7,22 +7,26 @@ from typing import Any, Self
 
 import numpy as np
 
-from kmc.bases import Basis, FourierFeatures
 from kmc.bases.base import centers_of
 from kmc.checks import check_choice, check_number
 from kmc.errors import warn
 from kmc.estimator import check_vector
-from kmc.forms import accumulate
 from kmc.kernels import Kernel, kernel_of, median_distance
-from kmc.linalg import eigen_whitening, generalized_eigh
 from kmc.seeds import Seed, as_generator
 from kmc.selection import Numbers
 from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import generator_selection
 from kmc.spectral.eigenfunctions import EigenfunctionMap
-from kmc.spectral.sections import Representer, candidates, check_section_parameters, draw_landmarks, whitened_sections
+from kmc.spectral.sections import (
+    candidates,
+    check_section_parameters,
+    draw_landmarks,
+    whitened_features,
+    whitened_representers,
+    whitened_sections,
+)
 from kmc.spectral.tails import Reach, is_flat, is_heavy
-from kmc.spectral.trial import TrialSpace, orthonormal
+from kmc.spectral.trial import TrialSpace, orthonormal, penalized_modes
 from kmc.spectral.uncertainty import Uncertainty
 
 SAMPLES_PER_FUNCTION = 10
@@ -303,16 +307,14 @@ class DiffusionMap(EigenfunctionMap):
         kernel, points, penalized = kernel_of(self.kernel, bandwidth), sample.counted(), self.method == "penalized"
         distinct, least = _distinct(points), self.n_components + 2
         if self.basis == "fourier":
-            basis: Basis
-            basis, matrix = _fourier(kernel, self.n_basis, points, self.tolerance, rng)
+            whitened = whitened_features(kernel, self.n_basis, points, self.tolerance, rng)
         elif self.basis == "representer":
-            basis = Representer(kernel, np.unique(points, axis=0))
-            matrix = eigen_whitening(basis.gram(), self.tolerance)
+            whitened = whitened_representers(kernel, points, self.tolerance)
         else:
             most = distinct if penalized else max(distinct // SAMPLES_PER_LANDMARK, least)
             centers = draw_landmarks(self, sample, bandwidth, rng, most)
             whitened = whitened_sections(self.kernel, bandwidth, centers, self.tolerance)
-            basis, matrix = whitened.basis, whitened.matrix
+        basis, matrix = whitened.basis, whitened.matrix
         if penalized:
             return TrialSpace(basis, matrix if self.basis == "representer" else np.eye(basis.size), None, self.normals)
         most = max(distinct // SAMPLES_PER_FUNCTION, least)
@@ -367,21 +369,17 @@ class DiffusionMap(EigenfunctionMap):
             )
 
     def _fit_penalized(self, source: Source, sample: Sample, rng: np.random.Generator, regularization: float) -> None:
-        """Σ ψ = μ (L + λ I) ψ with sums over the samples: Pillaud-Vivien and Bach (2023), equation 17, algorithm 1."""
+        """Fit the modes of the penalized problem."""
         bandwidth, *others = candidates(self, sample)
         if others:
             raise ValueError(f"bandwidth={self.bandwidth!r}: method='penalized' expects a number or 'median'")
         space = self._space(sample, bandwidth, None, rng)
-        forms = space.combined(accumulate(space, source.x, ("mass", "dirichlet"), weights=source.weights))
-        mass, system, rank = forms.get("mass"), forms.get("dirichlet"), len(forms.get("dirichlet"))
+        mu, vectors, rank = penalized_modes(space, source, regularization, int(self.n_components))
         if self.n_components > rank:
             warn(f"n_components={self.n_components}: there are {rank} functions, and so many modes")
-        system[np.diag_indices(rank)] += regularization
-        mu, vectors = generalized_eigh(mass, system, int(self.n_components))
-        mu = np.maximum(mu, np.finfo(float).eps * mu[0])  # rounding, of functions that vanish at the samples
         self.means_, self.std_errors_ = np.zeros(len(mu)), np.full(len(mu), np.nan)
         gap = 1.0 / mu[1] if len(mu) > 1 else np.nan  # the first function is the constant's
-        self._set(space, vectors * np.sqrt(forms.weight / mu), 1.0 / mu, gap, bandwidth, regularization)
+        self._set(space, vectors, 1.0 / mu, gap, bandwidth, regularization)
         self.rank_, self.cv_results_ = rank, {}
 
     def _keep(self, search: generator_selection.GeneratorSearch, unit: float) -> None:
@@ -437,15 +435,3 @@ def _distinct(points: np.ndarray) -> int:
     if len(np.unique(points[:, 0])) == len(points):
         return len(points)
     return len(np.unique(points, axis=0))
-
-
-def _fourier(
-    kernel: Any, count: int, points: np.ndarray, tolerance: float, rng: np.random.Generator
-) -> tuple[FourierFeatures, np.ndarray]:
-    """Features centered at the points' mean, in orthonormal combinations that the points distinguish."""
-    drawn = FourierFeatures.draw(kernel, count, points.shape[1], rng)
-    phases = (drawn.phases - drawn.frequencies @ points.mean(axis=0)) % (2 * np.pi)
-    features = FourierFeatures(drawn.frequencies, phases, drawn.amplitudes)
-    phi = features.values(points[: 10 * count])
-    matrix = eigen_whitening(phi.T @ phi, tolerance)
-    return features, matrix / np.linalg.norm(matrix, axis=0)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kmc import landmarks
-from kmc.bases import Basis, KernelGradients, KernelSections, Whitened
+from kmc.bases import Basis, FourierFeatures, KernelGradients, KernelSections, Whitened
 from kmc.checks import check_count, check_number
 from kmc.kernels import Kernel, candidate_bandwidths, kernel_derivative, kernel_of, median_distance
 from kmc.linalg import eigen_whitening
@@ -82,6 +82,24 @@ def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolera
         return Whitened(sections, eigen_whitening(gram, tolerance))
     except linalg.LinAlgError as error:
         raise ValueError(f"kernel={kernel!r}, bandwidth={bandwidth:g}: {error}") from error
+
+
+def whitened_features(
+    kernel: Any, count: int, points: np.ndarray, tolerance: float, rng: np.random.Generator
+) -> Whitened:
+    """Draw Fourier features centered at the points' mean, in orthonormal combinations that the points distinguish."""
+    drawn = FourierFeatures.draw(kernel, count, points.shape[1], rng)
+    phases = (drawn.phases - drawn.frequencies @ points.mean(axis=0)) % (2 * np.pi)
+    features = FourierFeatures(drawn.frequencies, phases, drawn.amplitudes)
+    phi = features.values(points[: 10 * count])
+    matrix = eigen_whitening(phi.T @ phi, tolerance)
+    return Whitened(features, matrix / np.linalg.norm(matrix, axis=0))
+
+
+def whitened_representers(kernel: Kernel, points: np.ndarray, tolerance: float) -> Whitened:
+    """Return orthonormal combinations of a :class:`Representer` of the distinct points."""
+    basis = Representer(kernel, np.unique(points, axis=0))
+    return Whitened(basis, eigen_whitening(basis.gram(), tolerance))
 
 
 class Representer(Basis):

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from kmc.bases import Whitened
-from kmc.bases.base import as_basis, centers_of
+from kmc.bases.base import centers_of
 from kmc.checks import check_choice, check_count, to_numpy
 from kmc.errors import warn
 from kmc.estimator import as_points
 from kmc.kernels import Kernel, median_distance
 from kmc.seeds import Seed, as_generator
 from kmc.selection import Numbers
-from kmc.source import Sample, Source, check_lagtime, is_stream, look, open_source
+from kmc.source import Source, check_lagtime, check_repeatable, is_stream, look, open_source
 from kmc.spectral.coarse import Segments, jackknife
-from kmc.spectral.generator_selection import regularizations
-from kmc.spectral.pairs import DRIFT, MODES_OF_DENSITY, StationaryDensity, drift, paired, refuse_two
-from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
+from kmc.spectral.sections import MOST_FOR_LANDMARKS
 from kmc.spectral.tails import Reach
 from kmc.spectral.transition_functions import TransitionFunctions
 from kmc.spectral.transition_modes import (
+    DRIFT,
+    MODES_OF_DENSITY,
+    StationaryDensity,
+    drift,
+    paired,
+    refuse_two,
     timescales,
     warn_of_nan,
 )
-from kmc.spectral.transition_selection import Selected, chosen_setting, modes_of, moments
+from kmc.spectral.transition_selection import Selected, chosen_setting, compared_bases, modes_of, moments
 
 
 class TransitionOperator(TransitionFunctions):
@@ -192,7 +196,6 @@ class TransitionOperator(TransitionFunctions):
             raise TypeError(f"reversible={self.reversible!r}: expected True or False")
         if isinstance(self.basis, str):
             check_choice(self, "basis", ("nystrom",))
-        epsilons = regularizations(self.regularization)
         self._density: StationaryDensity | None = None
         self._one_way: Segments | None = None
         rng = as_generator(self.random_state)
@@ -200,8 +203,7 @@ class TransitionOperator(TransitionFunctions):
         check_lagtime(source, lagtime)
         sample, source = look(source, MOST_FOR_LANDMARKS, rng)
         self.n_features_in_ = sample.x.shape[1]
-        bandwidths, bases = self._bases(sample, rng)
-        selected = chosen_setting(self, bandwidths, bases, source, lagtime, epsilons, sample.counted())
+        selected = chosen_setting(self, *compared_bases(self, sample, rng), source, lagtime, sample.counted())
         if self.reversible:
             selected = self._in_equilibrium(selected, source, lagtime, ends)
         self._keep(selected)
@@ -212,17 +214,6 @@ class TransitionOperator(TransitionFunctions):
         self.metric_ = selected.candidate.metric
         self.cv_results_ = selected.table
         return self
-
-    def _bases(self, sample: Sample, rng: np.random.Generator) -> tuple[list[float], list[Whitened]]:
-        """Return the bandwidths to compare and their bases, or NaN and the given functions at one scale."""
-        if not isinstance(self.basis, str):
-            basis = as_basis(self.basis, needs=("values",))
-            spread = basis.values(sample.x).std(axis=0)
-            return [np.nan], [Whitened(basis, np.diag(1.0 / np.where(spread > 0, spread, 1.0)))]
-        bandwidths = candidates(self, sample)
-        seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
-        centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
-        return bandwidths, [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
 
     def _in_equilibrium(self, selected: Selected, source: Source, lagtime: int, ends: Any) -> Selected:
         """Return the selection, with reweighted samples if the trajectories start off equilibrium.
@@ -319,6 +310,75 @@ class TransitionOperator(TransitionFunctions):
         """Return the standard errors of the time scales, by jackknife."""
         count = len(segments.parts[0].first_sum)
         return jackknife(lambda koopman: timescales(_slowest(koopman, k), self.lagtime), segments.without(count))
+
+
+class ImpliedTimescales(NamedTuple):
+    """Time scales at several lagtimes: those of a Markov process do not depend on the lagtime."""
+
+    lagtimes: np.ndarray  # (m,), in samples
+    timescales: np.ndarray  # (m, k), in samples, NaN where there is none
+    models: list[Any]  # the fitted operators
+    std_errors: np.ndarray  # (m, k), of the time scales
+
+
+def implied_timescales(
+    data: Any, lagtimes: Sequence[int], n_timescales: int = 5, *, estimator: Any = None, weights: Any = None
+) -> ImpliedTimescales:
+    """Fit a transition operator at each lagtime.
+
+    Parameters
+    ----------
+    data : array_like (n, d), or list of these
+        A trajectory, or several. Not an iterator: it is read for every lagtime.
+    lagtimes : sequence of int
+        In samples.
+    n_timescales : int
+        Number of time scales, the slowest first.
+    estimator : TransitionOperator, optional
+        Gives the parameters, except ``lagtime`` and ``n_components``; by default ``TransitionOperator()``.
+    weights : as in :meth:`TransitionOperator.fit`, optional
+
+    Returns
+    -------
+    ImpliedTimescales
+        :func:`kmc.plot_implied_timescales` draws it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Lagtimes are not increasing whole numbers, the data are an iterator, or ``fit`` raises an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.spectral import TransitionOperator, implied_timescales
+    >>> rng, x = np.random.default_rng(0), np.zeros((20_000, 1))
+    >>> for t in range(1, len(x)):
+    ...     x[t] = 0.9 * x[t - 1] + rng.standard_normal()
+    >>> found = implied_timescales(x, [1, 5], 1, estimator=TransitionOperator(n_basis=30, random_state=0))
+    >>> bool(np.all(np.abs(found.timescales - 9.5) < 1.0))  # -1 / log 0.9
+    True
+    """
+    lags = increasing(lagtimes)
+    check_repeatable(data)
+    options = {} if estimator is None else estimator.get_params(deep=False)
+    models = []
+    for lag in lags:
+        options.update(lagtime=int(lag), n_components=n_timescales)
+        models.append(TransitionOperator(**options).fit(data, weights=weights))
+    found, errors = np.full((2, len(lags), n_timescales), np.nan)
+    for row, error, model in zip(found, errors, models):
+        row[: len(model.timescales_)] = model.timescales_
+        error[: len(model.timescales_)] = model.timescale_errors_
+    return ImpliedTimescales(lags, found, models, errors)
+
+
+def increasing(lagtimes: Sequence[int]) -> np.ndarray:
+    """Lagtimes (m,), checked."""
+    lags = np.atleast_1d(np.asarray(lagtimes))
+    if lags.ndim != 1 or lags.dtype.kind not in "iu" or not lags.size or lags[0] < 1 or np.any(np.diff(lags) <= 0):
+        raise ValueError(f"lagtimes={lagtimes!r}: expected increasing whole numbers of samples, the first at least 1")
+    return lags
 
 
 def _slowest(koopman: np.ndarray, count: int) -> np.ndarray:

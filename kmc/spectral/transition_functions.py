@@ -14,9 +14,8 @@ from kmc.forms.stream import length
 from kmc.selection import held_out
 from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
 from kmc.spectral.coarse import CoarseModel, Segments, coarse_model
-from kmc.spectral.pairs import paired, refuse_two
 from kmc.spectral.tails import Reach
-from kmc.spectral.transition_modes import TransitionModes, covariances, vamp2
+from kmc.spectral.transition_modes import TransitionModes, covariances, paired, refuse_two, vamp2
 
 SEGMENTS = 16
 """Parts of the data in time, left out one at a time for the standard errors."""

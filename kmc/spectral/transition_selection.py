@@ -8,18 +8,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from kmc.bases import Whitened
+from kmc.bases.base import as_basis
 from kmc.forms import Lagged, accumulate_folds_each
 from kmc.kernels import Metric, kernel_of, median_distance
 from kmc.selection import held_out
-from kmc.source import SEGMENTS, Source, folds
-from kmc.spectral.generator_selection import N_FOLDS
-from kmc.spectral.pairs import SomePairs, thinned
-from kmc.spectral.sections import whitened_sections
+from kmc.source import SEGMENTS, Sample, Source, folds
+from kmc.spectral.generator_selection import N_FOLDS, regularizations
+from kmc.spectral.sections import candidates, draw_landmarks, whitened_sections
 from kmc.spectral.transition_modes import (
     Covariances,
+    SomePairs,
     TransitionModes,
     covariances,
     subspaces,
+    thinned,
     timescales,
     transition_ritz,
     vamp2,
@@ -48,7 +50,6 @@ def chosen_setting(
     bases: list[Whitened],
     source: Source,
     lagtime: int,
-    epsilons: list[float],
     points: np.ndarray,
 ) -> Selected:
     """Choose bandwidth and metric by some of the pairs if there are many, and the regularization by all of them.
@@ -56,6 +57,7 @@ def chosen_setting(
     A metric is tried if there are several bandwidths, the kernel of the model is given by name, and the data can be
     read again. It is found by the modes of the best bandwidth, at ``points`` (n, d).
     """
+    epsilons = regularizations(model.regularization)
     count, reversible, several = model.n_components, bool(model.reversible), len(bases) > 1
 
     def candidates(bandwidths, bases, data, metric=None):
@@ -79,6 +81,18 @@ def chosen_setting(
     best = selected.candidate
     final = select(candidates([best.bandwidth], [best.basis], source, best.metric), epsilons, count, reversible)
     return final._replace(table=_updated(selected.table, final))
+
+
+def compared_bases(model: Any, sample: Sample, rng: np.random.Generator) -> tuple[list[float], list[Whitened]]:
+    """Return the bandwidths to compare and their bases, or NaN and the given functions at one scale."""
+    if not isinstance(model.basis, str):
+        basis = as_basis(model.basis, needs=("values",))
+        spread = basis.values(sample.x).std(axis=0)
+        return [np.nan], [Whitened(basis, np.diag(1.0 / np.where(spread > 0, spread, 1.0)))]
+    bandwidths = candidates(model, sample)
+    seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
+    centers = [draw_landmarks(model, sample, b, np.random.default_rng(seed)) for b in bandwidths]
+    return bandwidths, [whitened_sections(model.kernel, b, c) for b, c in zip(bandwidths, centers)]
 
 
 def metric_of_modes(selected: Selected, x: np.ndarray, lagtime: int) -> np.ndarray | None:

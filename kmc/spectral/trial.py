@@ -19,10 +19,11 @@ from scipy import linalg
 from kmc.bases import Basis
 from kmc.bases.base import Both
 from kmc.checks import as_array
-from kmc.forms import Forms
+from kmc.forms import Forms, accumulate
 from kmc.forms.stream import checked
 from kmc.linalg import generalized_eigh
 from kmc.selection import held_out
+from kmc.source import Source
 
 Field = Callable[[np.ndarray], np.ndarray]
 
@@ -319,6 +320,28 @@ def residuals(modes: GeneratorModes, part: Pencil) -> np.ndarray:
     residual = _quadratic(part.square, v) - 2 * eigenvalues * _quadratic(part.cross, v) + eigenvalues**2 * mass
     with np.errstate(divide="ignore", invalid="ignore"):
         return residual / (eigenvalues**2 * mass)
+
+
+def penalized_modes(
+    space: TrialSpace, source: Source, regularization: float, count: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Solve Σ ψ = μ (L + λ I) ψ with sums over the samples: Pillaud-Vivien and Bach (2023), equation 17, algorithm 1.
+
+    Returns
+    -------
+    mu : ndarray, shape (k,)
+        Descending; of the constant first.
+    vectors : ndarray, shape (r, k)
+        Coefficients of functions of unit variance.
+    rank : int
+        Number r of functions.
+    """
+    forms = space.combined(accumulate(space, source.x, ("mass", "dirichlet"), weights=source.weights))
+    mass, system, rank = forms.get("mass"), forms.get("dirichlet"), len(forms.get("dirichlet"))
+    system[np.diag_indices(rank)] += regularization
+    mu, vectors = generalized_eigh(mass, system, count)
+    mu = np.maximum(mu, np.finfo(float).eps * mu[0])  # rounding, of functions that vanish at the samples
+    return mu, vectors * np.sqrt(forms.weight / mu), rank
 
 
 def _symmetric(matrix):

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from kmc.plots import plot_ck_test, plot_coarse_model, plot_implied_timescales, plot_slow_modes
 from kmc.spectral.coarse import CoarseModel
-from kmc.spectral.timescales import ImpliedTimescales
+from kmc.spectral.transition import ImpliedTimescales
 from kmc.spectral.transition_functions import CKTest
 
 pytestmark = pytest.mark.packages

@@ -5,7 +5,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from kmc.kernels import Gaussian
 from kmc.source import Source
 from kmc.spectral import TransitionOperator, transition_selection
-from kmc.spectral.pairs import thinned
+from kmc.spectral.transition_modes import thinned
 from tests.spectral.test_transition import autoregression
 
 
