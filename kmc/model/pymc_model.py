@@ -96,17 +96,7 @@ def from_pymc(
     except ImportError as error:
         raise ImportError(f"from_pymc needs PyMC: {install('pymc')}") from error
 
-    if not isinstance(model, getattr(pymc.model.core, "BaseModel", pymc.Model)):  # PyMC 6 also has frozen models
-        raise TypeError(f"model={model!r}: expected a pymc.Model")
-    if model.discrete_value_vars:
-        discrete = ", ".join(repr(model.values_to_rvs[value].name) for value in model.discrete_value_vars)
-        raise ValueError(
-            f"model has discrete free variables ({discrete}): kmc samples continuous ones only, so sum them out of the "
-            "likelihood by hand, as a mixture, or with pymc_extras.marginalize"
-        )
-    if not model.value_vars:
-        raise ValueError("model has no free variables: expected at least one that is not observed")
-
+    _check_variables(model, pymc)
     start = model.initial_point(random_seed=0)
     shown = [variable for variable in model.unobserved_value_vars if not pymc.util.is_transformed_name(variable.name)]
     data: Any = {
@@ -248,6 +238,20 @@ class PyMCSpace(SpaceDefaults):
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Return PyMC's initial point plus uniform noise on [-1, 1], (n, d), as its ``jitter+adapt_diag`` does."""
         return self.start + rng.uniform(-1.0, 1.0, (n, self.dim))
+
+
+def _check_variables(model: Any, pymc: Any) -> None:
+    """Check that it is a PyMC model with continuous free variables."""
+    if not isinstance(model, getattr(pymc.model.core, "BaseModel", pymc.Model)):  # PyMC 6 also has frozen models
+        raise TypeError(f"model={model!r}: expected a pymc.Model")
+    if model.discrete_value_vars:
+        discrete = ", ".join(repr(model.values_to_rvs[value].name) for value in model.discrete_value_vars)
+        raise ValueError(
+            f"model has discrete free variables ({discrete}): kmc samples continuous ones only, so sum them out of the "
+            "likelihood by hand, as a mixture, or with pymc_extras.marginalize"
+        )
+    if not model.value_vars:
+        raise ValueError("model has no free variables: expected at least one that is not observed")
 
 
 def _columns(model: Any, start: Mapping[str, np.ndarray]) -> dict[Any, slice]:

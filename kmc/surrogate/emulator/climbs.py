@@ -22,7 +22,7 @@ _STEPS, _CLIMBS = 20, 8  # most steps of a climb, and most climbs
 
 
 @dataclass(eq=False)
-class Climb:
+class LinearizedClimb:
     """One climb: the best point so far, and the derivatives of the outputs there.
 
     The point is evaluated first, unless it has been, and then the derivatives.
@@ -71,11 +71,11 @@ class Climbs:
         usable = np.flatnonzero(np.isfinite(values) & np.isfinite(outputs).all(axis=1))
         usable = usable[np.argsort(-values[usable], kind="stable")]
         slopes = np.zeros((outputs.shape[1], len(structure.inputs)))
-        self._climbs = [Climb(points[i], float(values[i]), outputs[i], slopes) for i in usable]
+        self._climbs = [LinearizedClimb(points[i], float(values[i]), outputs[i], slopes) for i in usable]
         more = structure.parameters.draw(rng, len(points))
-        self._climbs += [Climb(x, -np.inf, outputs[0], slopes, n_steps=-2) for x in more]
+        self._climbs += [LinearizedClimb(x, -np.inf, outputs[0], slopes, n_steps=-2) for x in more]
         self._climbs = self._climbs[: min(max(most // len(structure.inputs), 1), _CLIMBS)]
-        self._asked: list[tuple[Climb, np.ndarray]] = []
+        self._asked: list[tuple[LinearizedClimb, np.ndarray]] = []
 
     def propose(self) -> np.ndarray:
         """Return the points (k, d) to be evaluated next; none if all climbs have ended."""
