@@ -8,8 +8,8 @@ from kmc.spectral.graph_laplacian import GraphLaplacian as GraphLaplacian
 from kmc.spectral.kernel_embeddings import KernelJL as KernelJL
 from kmc.spectral.kernel_embeddings import KernelPCA as KernelPCA
 from kmc.spectral.kernel_embeddings import NystromEmbedding as NystromEmbedding
-from kmc.spectral.losses import spectral_loss as spectral_loss
 from kmc.spectral.neural import NeuralEigenfunctions as NeuralEigenfunctions
+from kmc.spectral.neural import spectral_loss as spectral_loss
 from kmc.spectral.operators import AugmentationPairs as AugmentationPairs
 from kmc.spectral.operators import Bilinear as Bilinear
 from kmc.spectral.operators import DifferentialOperator as DifferentialOperator
