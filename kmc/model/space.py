@@ -94,7 +94,7 @@ class SpaceDefaults:
         return {}
 
     def log_jacobian(self, x: np.ndarray) -> Any:
-        """Return zero: the log-density includes the log-Jacobian."""
+        """Return zero: the log-density includes the log-Jacobian, or is one of the unconstrained vector."""
         return 0.0 if x.ndim == 1 else np.zeros(len(x))
 
 
@@ -266,7 +266,7 @@ def _check_support(name: str, array: np.ndarray, block: Block) -> None:
 
 
 @dataclass(frozen=True)
-class Cube:
+class Cube(SpaceDefaults):
     """The space of parameters x = T(Φ(z)): where z is standard normal, Φ(z) is uniform and x is from the prior.
 
     Attributes
@@ -294,10 +294,6 @@ class Cube:
         """Return the parameters (n, d) at vectors (n, d), by name."""
         rows = [points] if self.vectorized else points
         return {"x": np.array([self.parameters(row) for row in rows]).reshape(points.shape)}
-
-    def log_jacobian(self, x: np.ndarray) -> Any:
-        """Return zero, as the prior is that of z."""
-        return 0.0 if x.ndim == 1 else np.zeros(len(x))
 
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Draw z from the prior, shape (n, d)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
@@ -74,11 +74,6 @@ class FittedExpansion(NamedTuple):
             return None if base is None else self.function.jit_state(base, self.center)
         except TypeError:  # another kernel
             return None
-
-
-def hessian_of(estimator: Any, X: Any) -> np.ndarray:
-    """Return the second derivatives of an estimator's log-density at the rows of X (n, d), shape (n, d, d)."""
-    return estimator.density_.hessian(estimator._check_points(X))
 
 
 class ScoreEstimator(Estimator, ABC):
@@ -233,6 +228,14 @@ class KernelScoreEstimator(ScoreEstimator):
         across blocks, and default to ones. Log-densities are given for every block of a stream, or for none.
         """
         return self._fit_block(X, weights, values_of(y, values))
+
+    def hessian(self, X: Any) -> np.ndarray:
+        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d).
+
+        Only for radial kernels and random features, and for a basis with derivatives of order two; TypeError otherwise.
+        """
+        x, density = self._check_points(X), cast(WithHessian, self.density_)
+        return density.hessian(x)
 
     def _checked_value_weight(self) -> float:
         check_number(self, "value_weight", 0)

@@ -9,7 +9,7 @@ import numpy as np
 from kmc.checks import check_choice, check_number
 from kmc.errors import warn
 from kmc.kernels import median_distance
-from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, KernelScoreEstimator, hessian_of
+from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, KernelScoreEstimator
 from kmc.scores.full_system import FullSystem
 from kmc.scores.in_basis import ScoreSetting, candidate_regularizations, candidate_settings, check_folds, check_smooth
 from kmc.scores.sums import Samples
@@ -132,13 +132,6 @@ class FullKEF(KernelScoreEstimator):
         self.value_weight = value_weight
         self.cv = cv
         self.random_state = random_state
-
-    def hessian(self, X: Any) -> np.ndarray:
-        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d).
-
-        Only for radial kernels; TypeError otherwise.
-        """
-        return hessian_of(self, X)
 
     def _fit(self, samples: Samples) -> None:
         """Choose open parameters, and solve."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.scores.base import ScoreEstimator, hessian_of
+from kmc.scores.base import ScoreEstimator
 from kmc.scores.base_fits import gaussian_of_moments
 from kmc.scores.densities import Gaussian, jit_parameters
 from kmc.scores.sums import Samples
@@ -66,7 +66,7 @@ class GaussianScore(ScoreEstimator):
 
     def hessian(self, X: Any) -> np.ndarray:
         """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
-        return hessian_of(self, X)
+        return self.density_.hessian(self._check_points(X))
 
     def jit_state(self) -> BaseJitState | None:
         """Return the fitted log-density for jitted loops, see :mod:`kmc.jitted`."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from kmc.bases import Basis, Contraction, FourierFeatures, KernelExpansion, KernelSections
 from kmc.checks import check_choice, check_count
-from kmc.scores.base import hessian_of
 from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
 from kmc.scores.sums import Samples
 from kmc.seeds import Seed
@@ -71,13 +70,6 @@ class LiteKEF(BasisEstimator):
         self.value_weight = value_weight
         self.cv = cv
         self.random_state = random_state
-
-    def hessian(self, X: Any) -> np.ndarray:
-        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d).
-
-        Only for radial kernels; TypeError otherwise.
-        """
-        return hessian_of(self, X)
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
         check_choice(self, "penalty", PENALTIES)
@@ -148,10 +140,6 @@ class FiniteKEF(BasisEstimator):
         self.value_weight = value_weight
         self.cv = cv
         self.random_state = random_state
-
-    def hessian(self, X: Any) -> np.ndarray:
-        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
-        return hessian_of(self, X)
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
         check_count(self, "n_basis", 1)

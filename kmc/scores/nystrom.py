@@ -9,7 +9,6 @@ import numpy as np
 from kmc.bases import Basis, Contraction, KernelExpansion, KernelGradients
 from kmc.bases.base import as_basis
 from kmc.checks import is_number, is_whole
-from kmc.scores.base import hessian_of
 from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
 from kmc.scores.sums import Samples
 from kmc.seeds import Seed
@@ -134,13 +133,6 @@ class NystromKEF(BasisEstimator):
         self.cv = cv
         self.random_state = random_state
         self.basis = basis
-
-    def hessian(self, X: Any) -> np.ndarray:
-        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d).
-
-        Only for radial kernels, and a basis with derivatives of order two; TypeError otherwise.
-        """
-        return hessian_of(self, X)
 
     @property
     def _basis_follows_data(self) -> bool:  # type: ignore[override]

@@ -17,7 +17,7 @@ import kmc.jitted as jitted
 from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
-from kmc.surrogate.coordinates.walls import WallState, check_wall_state, log_chance
+from kmc.surrogate.coordinates.walls import WallState, barrier, check_wall_state
 from kmc.surrogate.covariance import LARGEST_LOG_SCALE
 from kmc.surrogate.known import Splines, check_arrays, check_splines
 from kmc.surrogate.known import value_and_gradient as known
@@ -167,13 +167,6 @@ def _pull_back(state, z, psi, along, gradient):
 
 
 @njit()
-def _barrier(state, z, normal, work):
-    if not state.wall.bias.size:
-        return 0.0, False
-    return log_chance(state.wall, z, normal, work[0])
-
-
-@njit()
 def _multiply(matrix, x, out):
     """Write the product of a square matrix and x into ``out``.
 
@@ -210,7 +203,7 @@ def _multiply_transposed(matrix, x, out):
 
 
 register(SurrogateJitState, workspace, value_and_gradient)
-register_wall(SurrogateJitState, _barrier)
+register_wall(SurrogateJitState, barrier)
 
 
 @njit()

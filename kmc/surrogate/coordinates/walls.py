@@ -362,6 +362,14 @@ def log_chance(wall, z, normal, work):
 
 
 @njit()
+def barrier(state, z, normal, work):
+    """Do what :func:`log_chance` does with the wall of a state, which may have none."""
+    if not state.wall.bias.size:
+        return 0.0, False
+    return log_chance(state.wall, z, normal, work[0])
+
+
+@njit()
 def log_chances(wall, points):
     """Return log c at the rows of ``points`` (n, d), shape (n,)."""
     work, normal = np.empty((4, points.shape[1])), np.empty(points.shape[1])

@@ -19,7 +19,7 @@ from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
 from kmc.surrogate.coordinates.noncentered import LARGEST_SD, SMALLEST_SD
-from kmc.surrogate.coordinates.walls import WallState, check_wall_state, log_chance
+from kmc.surrogate.coordinates.walls import WallState, barrier, check_wall_state
 from kmc.surrogate.emulator.structure import BINOMIAL, SMALLEST, Data, Parameters, Structure, log_likelihood
 from kmc.surrogate.known import check_arrays, check_columns, check_splines, constrained
 from kmc.surrogate.known import value_and_gradient as known
@@ -250,15 +250,8 @@ def _pull_back(state, v, w, g, features, sections, components, outputs):
             g[j] += state.metric[j, i] * rise
 
 
-@njit()
-def _barrier(state, z, normal, work):
-    if not state.wall.bias.size:
-        return 0.0, False
-    return log_chance(state.wall, z, normal, work[0])
-
-
 register(EmulatorJitState, workspace, value_and_gradient)
-register_wall(EmulatorJitState, _barrier)
+register_wall(EmulatorJitState, barrier)
 
 
 @njit()
