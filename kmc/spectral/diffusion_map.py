@@ -21,8 +21,8 @@ from kmc.spectral.sections import (
     candidates,
     check_section_parameters,
     draw_landmarks,
-    whitened_features,
-    whitened_representers,
+    orthonormal_features,
+    orthonormal_representers,
     whitened_sections,
 )
 from kmc.spectral.tails import Reach, is_flat, is_heavy
@@ -307,14 +307,14 @@ class DiffusionMap(EigenfunctionMap):
         kernel, points, penalized = kernel_of(self.kernel, bandwidth), sample.counted(), self.method == "penalized"
         distinct, least = _distinct(points), self.n_components + 2
         if self.basis == "fourier":
-            whitened = whitened_features(kernel, self.n_basis, points, self.tolerance, rng)
+            basis, matrix = orthonormal_features(kernel, self.n_basis, points, self.tolerance, rng)
         elif self.basis == "representer":
-            whitened = whitened_representers(kernel, points, self.tolerance)
+            basis, matrix = orthonormal_representers(kernel, points, self.tolerance)
         else:
             most = distinct if penalized else max(distinct // SAMPLES_PER_LANDMARK, least)
             centers = draw_landmarks(self, sample, bandwidth, rng, most)
             whitened = whitened_sections(self.kernel, bandwidth, centers, self.tolerance)
-        basis, matrix = whitened.basis, whitened.matrix
+            basis, matrix = whitened.basis, whitened.matrix
         if penalized:
             return TrialSpace(basis, matrix if self.basis == "representer" else np.eye(basis.size), None, self.normals)
         most = max(distinct // SAMPLES_PER_FUNCTION, least)

@@ -84,22 +84,22 @@ def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolera
         raise ValueError(f"kernel={kernel!r}, bandwidth={bandwidth:g}: {error}") from error
 
 
-def whitened_features(
+def orthonormal_features(
     kernel: Any, count: int, points: np.ndarray, tolerance: float, rng: np.random.Generator
-) -> Whitened:
-    """Draw Fourier features centered at the points' mean, in orthonormal combinations that the points distinguish."""
+) -> tuple[Basis, np.ndarray]:
+    """Draw Fourier features centered at the points' mean; return them and combinations that the points distinguish."""
     drawn = FourierFeatures.draw(kernel, count, points.shape[1], rng)
     phases = (drawn.phases - drawn.frequencies @ points.mean(axis=0)) % (2 * np.pi)
     features = FourierFeatures(drawn.frequencies, phases, drawn.amplitudes)
     phi = features.values(points[: 10 * count])
     matrix = eigen_whitening(phi.T @ phi, tolerance)
-    return Whitened(features, matrix / np.linalg.norm(matrix, axis=0))
+    return features, matrix / np.linalg.norm(matrix, axis=0)
 
 
-def whitened_representers(kernel: Kernel, points: np.ndarray, tolerance: float) -> Whitened:
-    """Return orthonormal combinations of a :class:`Representer` of the distinct points."""
+def orthonormal_representers(kernel: Kernel, points: np.ndarray, tolerance: float) -> tuple[Basis, np.ndarray]:
+    """Return a :class:`Representer` of the distinct points, and its orthonormal combinations."""
     basis = Representer(kernel, np.unique(points, axis=0))
-    return Whitened(basis, eigen_whitening(basis.gram(), tolerance))
+    return basis, eigen_whitening(basis.gram(), tolerance)
 
 
 class Representer(Basis):
