@@ -45,7 +45,7 @@ def start_points(initial: Any, least: int, space: Space, name: str = "initial") 
     expected = f"expected real numbers of shape ({least}, {space.dim})"
     if is_fit(initial):
         initial = near_fit(initial, least, _shapes(space, name), lambda point: _is_inside(point, space))
-    if _is_list_of_mappings(initial):
+    if isinstance(initial, (list, tuple)) and initial and isinstance(initial[0], Mapping):
         initial = _stacked(initial, name)
     if isinstance(initial, Mapping):
         initial = _unconstrained(initial, space, name)
@@ -137,10 +137,6 @@ def near_fit(fit: Any, count: int, shapes: Mapping[str, tuple[int, ...]], inside
         if len(found) == count:
             return {name: np.concatenate([point[name] for point in found]) for name in shapes}
     raise ValueError("initial is a fit whose Gaussian is outside of the parameters' supports; pass start points")
-
-
-def _is_list_of_mappings(initial: Any) -> bool:
-    return isinstance(initial, (list, tuple)) and bool(initial) and isinstance(initial[0], Mapping)
 
 
 def _shapes(space: Space, name: str) -> dict[str, tuple[int, ...]]:

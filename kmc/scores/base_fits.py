@@ -132,8 +132,8 @@ def _best_dof(z, w):
     return best
 
 
-def _student_em(z, w, dof, start=None, iterations=1000):
-    """Fit a Student-t density to white points, from the location and scale of ``start``, by default 0 and 1.
+def _student_em(z, w, dof, start):
+    """Fit a Student-t density to white points, from the location and scale of ``start``, or else 0 and 1.
 
     None if the likelihood has no maximum, or if the iterations do not reach it. The scale is divided by the sum of the
     weights u rather than by n (parameter expansion), which has the same fixed point and converges several times faster.
@@ -143,7 +143,7 @@ def _student_em(z, w, dof, start=None, iterations=1000):
     d = z.shape[1]
     location, scale = (np.zeros(d), np.eye(d)) if start is None else (start.location, start.scale)
     before = -np.inf
-    for _ in range(iterations):
+    for _ in range(1000):
         try:
             inverse = np.linalg.inv(np.linalg.cholesky(scale))
         except np.linalg.LinAlgError:

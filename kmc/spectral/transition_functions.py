@@ -385,11 +385,11 @@ def corners(modes: np.ndarray) -> np.ndarray:
     return np.array(chosen)
 
 
-def membership_matrix(modes: np.ndarray, share: float = 0.05) -> np.ndarray:
+def membership_matrix(modes: np.ndarray) -> np.ndarray:
     """B (k, k) such that (1, modes) B are memberships in k sets: they sum to one, and are one at a set's own corner.
 
-    A corner is the mean of the fraction ``share`` of all samples nearest to it (at most half of its set), since the
-    outermost of many samples is noise. A membership is slightly outside [0, 1] for a sample beyond the corner.
+    A corner is the mean of the twentieth of all samples nearest to it (at most half of its set), since the outermost of
+    many samples is noise. A membership is slightly outside [0, 1] for a sample beyond the corner.
     """
     n, k = len(modes), modes.shape[1] + 1
     extended = np.column_stack([np.ones(n), modes])
@@ -398,7 +398,7 @@ def membership_matrix(modes: np.ndarray, share: float = 0.05) -> np.ndarray:
     means = []
     for number in range(k):
         own = np.flatnonzero(sets == number)
-        most = max(min(round(share * n), len(own) // 2), 1)
+        most = max(min(round(0.05 * n), len(own) // 2), 1)
         means.append(extended[own[np.argsort(-membership[own, number], kind="stable")[:most]]].mean(axis=0))
     return np.linalg.inv(np.array(means))
 
