@@ -16,6 +16,7 @@ from kmc.errors import KmcWarning as KmcWarning
 from kmc.kernel_hmc.sampler import KernelHMC as KernelHMC
 from kmc.model.angles import Angle as Angle
 from kmc.model.angles import Circular as Circular
+from kmc.model.convert import from_residual as from_residual
 from kmc.model.model import Model as Model
 from kmc.model.named_priors import LKJ as LKJ
 from kmc.model.named_priors import Beta as Beta
@@ -45,7 +46,6 @@ from kmc.model.parameters import UpperBound as UpperBound
 from kmc.model.pints_model import from_pints as from_pints
 from kmc.model.priors import Prior as Prior
 from kmc.model.pymc_model import from_pymc as from_pymc
-from kmc.model.residual import from_residual as from_residual
 from kmc.model.stan_model import from_stan as from_stan
 from kmc.model.umbridge_model import from_umbridge as from_umbridge
 from kmc.plots import plot_acceptance as plot_acceptance

@@ -65,7 +65,7 @@ MAY_IMPORT = {
     },
     "posterior": {"convergence", "model", "samplers", "kernel_hmc", "control_variates", "run"},
     "diagnostics": {"convergence", "kernels", "linalg", "bases", "forms", "spectral", "model", "run"},
-    "plots": {"diagnostics", "posterior", "run", "model"},
+    "plots": {"diagnostics", "posterior", "model"},
     "testing": {"samplers", "model"},
     "reports": {"diagnostics", "plots", "run"},
     "demo": {"model", "plots", "kmc"},

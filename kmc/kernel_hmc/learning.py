@@ -33,7 +33,7 @@ from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned, u
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
 from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.structure import Approximation, Structure
-from kmc.surrogate.known import Known as KnownPart
+from kmc.surrogate.known import KnownPart
 from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
 from kmc.surrogate.regression import STARTS
 
@@ -111,7 +111,7 @@ class Learning:
         new values better.
     approximation : Approximation, optional
         A cheap simulator of these outputs: then one more candidate regresses the difference from it.
-    known : Known, optional
+    known : KnownPart, optional
         What is known of the log-density: it need not be learned.
     starts : range
         Which of the first points are the user's start points.

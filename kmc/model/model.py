@@ -288,15 +288,6 @@ class Model:
         return self.space_extras.attrs
 
     @property
-    def intervals(self) -> Mapping[str, tuple[float, float]]:
-        """The bounds of each parameter that has two finite ones."""
-        return self.space_extras.intervals
-
-    def within_intervals(self, points: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Return the parameters of :attr:`intervals` (n, *shape) at vectors (n, d), by name."""
-        return self.space_extras.within_intervals(points)
-
-    @property
     def parameter_space(self) -> ParameterSpace | None:
         """The parameters as functions of the vector that samplers move, if they were declared one by one."""
         return self._space if isinstance(self._space, ParameterSpace) else None

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import as_number
+from kmc.model.convert import as_model
 from kmc.model.evaluate import Evaluator
 from kmc.plots.style import ACCENT, INK, LINES, SHADES, axes_or_new, require_matplotlib
 from kmc.posterior.results import read
-from kmc.run.arguments import as_model
 
 _POINTS = 2000  # of a cloud
 _GRID = 121

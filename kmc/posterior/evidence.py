@@ -20,12 +20,12 @@ from kmc.control_variates.estimate import judge
 from kmc.control_variates.replicate import Replicate, bennett
 from kmc.convergence import ENOUGH_DRAWS, squared_error, worst_rhat
 from kmc.errors import KmcWarning
+from kmc.model.convert import as_model
 from kmc.model.evaluate import Evaluator
 from kmc.model.posterior import TOTAL
 from kmc.posterior.ladder import is_tempered, ladder_estimates
 from kmc.posterior.learned import LARGEST_SE, LEARNED, Learned, Table
 from kmc.posterior.results import as_list, groups_of, opened, read, read_evaluations, seed_of
-from kmc.run.arguments import as_model
 from kmc.run.display import steps
 from kmc.run.problems import sentences_of
 from kmc.seeds import Seed

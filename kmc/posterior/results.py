@@ -11,13 +11,13 @@ from typing import Any, Never
 import numpy as np
 
 from kmc.control_variates.replicate import Replicate
-from kmc.run.arguments import as_model
+from kmc.model.convert import as_model
 from kmc.run.frozen_surrogates import decoded
 from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
 from kmc.run.problems import warnings
 from kmc.run.run_warnings import OF_DRAWS
 from kmc.run.store.load import load
-from kmc.run.structure import Approximation, Known, Structure, added, structured
+from kmc.run.structure import Approximation, KnownPart, Structure, added, structured
 from kmc.seeds import Seed, Stream, as_seed, substream
 
 Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]
@@ -51,7 +51,7 @@ class Result:
         What the log-density is of these outputs.
     approximation : Approximation or None
         A cheap simulator of these outputs.
-    known : Known or None
+    known : KnownPart or None
         What is known of the log-density.
     """
 
@@ -66,7 +66,7 @@ class Result:
     outputs: np.ndarray | None = None
     structure: Structure | None = None
     approximation: Approximation | None = None
-    known: Known | None = None
+    known: KnownPart | None = None
 
 
 def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Result:

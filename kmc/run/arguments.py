@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kmc.checks import as_amount, as_flag, as_number, is_whole
+from kmc.checks import as_amount, as_flag, as_number
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.model.model import Model
-from kmc.model.pymc_model import from_pymc
-from kmc.model.stan_model import from_stan
 from kmc.run.history import Given, as_given
 from kmc.samplers.adaptive_langevin import AdaptiveLangevin
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
@@ -45,9 +43,6 @@ SAMPLERS: dict[str, Callable[[], Sampler]] = {
     )
 } | {ScoreHMC.name: _score_hmc}
 """By the name that :func:`kmc.sample` takes: functions that return the options."""
-
-MAKERS: dict[str, Callable[[Any], Model]] = {"pymc": from_pymc, "bridgestan": from_stan}
-"""Functions that convert another package's model, by the name of that package."""
 
 
 _DENSITY = "a log-density with further arguments: close over them, kmc.sample(lambda x: f(x, *args), ...)"
@@ -86,26 +81,6 @@ _NEEDLESS = {
     "target_accept": "the sampler tunes its acceptance automatically",
     "return_inferencedata": "the result is always an InferenceData or DataTree",
 }
-
-
-def as_model(target: Any, dim: int | None, name: str = "target") -> Model:
-    """Return a Model, made from a bare callable, a PyMC or a Stan model if necessary.
-
-    Errors call the argument ``name``.
-    """
-    for cls in type(target).__mro__:  # by name: neither package need be installed
-        if (package := cls.__module__.split(".")[0]) in MAKERS:
-            target = MAKERS[package](target)
-            break
-    if isinstance(target, Model):
-        if dim is not None and not (is_whole(dim) and dim == target.dim):
-            raise ValueError(f"dim={dim!r} contradicts the model's dim={target.dim}; leave it out")
-        return target
-    if not callable(target):
-        raise TypeError(f"{name}={target!r}: expected a callable x -> log-density, a kmc.Model or a PyMC model")
-    if dim is None:
-        raise ValueError("dim=None: a bare callable needs its number of parameters, such as dim=3")
-    return Model(target, dim=dim)
 
 
 def as_sampler(sampler: Any) -> Sampler:

@@ -11,10 +11,10 @@ from scipy import optimize
 
 from kmc.checks import as_array, as_count, as_number
 from kmc.errors import EvaluationError
+from kmc.model.convert import as_model
 from kmc.model.evaluate import Evaluator
 from kmc.model.model import Model
 from kmc.model.starts import TRIED, wide_batches
-from kmc.run import arguments
 from kmc.run.structure import Structured, structured
 from kmc.seeds import Seed, as_seed
 from kmc.surrogate.emulator.climbs import Climbs
@@ -122,7 +122,7 @@ def find_start(
     ([0.1, 500.0], True)
     >>> idata = kmc.sample(logistic_growth, dim=2, initial=start, draws=100, max_evaluations=800, progress=False)
     """
-    model = arguments.as_model(target, dim)
+    model = as_model(target, dim)
     n_points = as_number("n_points", n_points, 1)
     budget = as_count("max_evaluations", max_evaluations, 10)
     search = _Search(model, 200 + 100 * model.dim if budget is None else budget)

@@ -139,12 +139,13 @@ def _statistics(trace: Trace, independent_runs: int) -> dict[str, float]:
 
 
 def _at_both_ends(model: Model, trace: Trace) -> list[AtBothEnds]:
-    if not model.intervals:
+    space, intervals = model.space_extras, model.space_extras.intervals
+    if not intervals:
         return []
     chains, draws, dim = trace.positions.shape
-    values = model.within_intervals(trace.positions.reshape(-1, dim))
-    shown = {name: np.reshape(values[name], (chains, draws, *values[name].shape[1:])) for name in model.intervals}
-    return at_both_ends(model.intervals, shown, declared=model.parameters is not None)
+    values = space.within_intervals(trace.positions.reshape(-1, dim))
+    shown = {name: np.reshape(values[name], (chains, draws, *values[name].shape[1:])) for name in intervals}
+    return at_both_ends(intervals, shown, declared=model.parameters is not None)
 
 
 def _against_prior(model: Model, draws: np.ndarray) -> list[str]:

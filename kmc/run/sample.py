@@ -11,6 +11,7 @@ import numpy as np
 from kmc.checks import as_flag, check_some
 from kmc.errors import shorten, warn
 from kmc.interrupts import ignored
+from kmc.model.convert import as_model
 from kmc.model.model import Model
 from kmc.run import arguments
 from kmc.run.arguments import RunRequest
@@ -402,7 +403,7 @@ def iterate(
     __tracebackhide__ = True
     arguments.refuse_unknown(iterate, unknown)
     save_warmup = as_flag("save_warmup", save_warmup)
-    model, options = arguments.as_model(target, dim), arguments.as_sampler(sampler)
+    model, options = as_model(target, dim), arguments.as_sampler(sampler)
     check_some(draws=draws, max_evaluations=max_evaluations, max_time=max_time)
     where = as_executor(executor)
     place = as_store(store, resume, trust)

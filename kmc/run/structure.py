@@ -30,7 +30,7 @@ from kmc.surrogate.emulator.structure import (
     Parameters,
     Structure,
 )
-from kmc.surrogate.known import ABOVE, BELOW, BETWEEN, IDENTITY, Known, Splines, Transforms
+from kmc.surrogate.known import ABOVE, BELOW, BETWEEN, IDENTITY, KnownPart, Splines, Transforms
 
 _DRAWS = 2000  # of the prior, for the nodes of its splines
 _QUANTILES, _BEYOND = 193, 24  # nodes between these draws, and on each side of them
@@ -228,7 +228,7 @@ def _joined(parts) -> Data:
     return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
 
 
-def added(model: Model) -> Known | None:
+def added(model: Model) -> KnownPart | None:
     """Return what the model adds to the user's function, prior and log-Jacobian.
 
     None if it is nothing, or no sum of functions of one number each, not even in the coordinates of
@@ -243,7 +243,7 @@ def added(model: Model) -> Known | None:
     if noncentered is None:
         return None
     splines = _splines(_apart(model.log_added, noncentered), noncentered(_draws(space.initial_points, model.dim)))
-    return None if splines is None else Known(noncentered if noncentered.size else APART, splines)
+    return None if splines is None else KnownPart(noncentered if noncentered.size else APART, splines)
 
 
 def _apart(log_added, transport):

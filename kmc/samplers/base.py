@@ -16,7 +16,7 @@ import numpy as np
 from kmc.checks import as_count, as_number
 from kmc.surrogate.density import Density
 from kmc.surrogate.emulator.structure import Approximation, Structure
-from kmc.surrogate.known import Known
+from kmc.surrogate.known import KnownPart
 
 MOVES = (
     "random-walk",
@@ -51,7 +51,7 @@ class SamplerSetup(NamedTuple):
     structure: Structure | None = None
     initial_outputs: np.ndarray | None = None
     approximation: Approximation | None = None  # a cheap simulator, which may be called at any point
-    known: Known | None = None  # what is added to the user's function
+    known: KnownPart | None = None  # what is added to the user's function
     # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it apart.
     initial_log_prior: np.ndarray | None = None
 

@@ -30,7 +30,7 @@ class Splines(NamedTuple):
         return _values_and_gradients(self, np.ascontiguousarray(x))
 
 
-class Known(NamedTuple):
+class KnownPart(NamedTuple):
     """What is known of a log-density: functions of one coordinate each, in the coordinates u of a transport."""
 
     transport: Any

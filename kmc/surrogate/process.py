@@ -20,7 +20,7 @@ from kmc.surrogate.covariance import (
 )
 from kmc.surrogate.density import InCoordinates
 from kmc.surrogate.jit_state import SurrogateJitState
-from kmc.surrogate.known import Known, Splines, no_splines
+from kmc.surrogate.known import KnownPart, Splines, no_splines
 from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, bump_values, mean_values
 from kmc.surrogate.regression import (
@@ -145,7 +145,7 @@ class Seen(NamedTuple):
     gradients: np.ndarray  # (n, d), rows of NaN where they are not known
     noisy: bool = False  # whether the values have noise
     outputs: np.ndarray | None = None  # (n, k), of the simulator, NaN where they are not known
-    known: Known | None = None  # of the log-density
+    known: KnownPart | None = None  # of the log-density
 
 
 class Kind(Protocol):

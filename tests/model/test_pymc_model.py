@@ -132,9 +132,9 @@ def test_intervals_are_those_with_fixed_bounds():
         pm.Truncated("above", pm.Normal.dist(), lower=-1)
         pm.Uniform("several", [0.0, 0.0], [1.0, 2.0])
     model = kmc.from_pymc(theirs, mode=QUICK)
-    assert model.intervals == {"phase": (0.0, 2 * np.pi), "cut": (-1.0, 4.0)}
+    assert model.space_extras.intervals == {"phase": (0.0, 2 * np.pi), "cut": (-1.0, 4.0)}
     points = np.random.default_rng(1).normal(size=(4, model.dim))
-    values, shown = model.constrain(points), model.within_intervals(points)
+    values, shown = model.constrain(points), model.space_extras.within_intervals(points)
     assert set(shown) == {"phase", "cut"}
     for name in shown:
         np.testing.assert_allclose(shown[name], values[name], rtol=1e-12)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Never
 
 from kmc.checks import as_amount, as_count, as_flag, check_some
+from kmc.model.convert import as_model
 from kmc.model.model import Model
 from kmc.run import arguments
 from kmc.run.arguments import RunRequest
@@ -142,7 +143,7 @@ def _of_result(
     groups = set(result.groups()) if callable(result.groups) else {path.strip("/") for path in result.groups}
     recorder = Continued(result, groups, draws, max_evaluations, trust)
     asked = recorder.settings
-    model = arguments.as_model(target, None if isinstance(target, Model) else asked["dim"])
+    model = as_model(target, None if isinstance(target, Model) else asked["dim"])
     request = _of_settings(asked, model, recorder.sampler, None, max_time)
     now = {name: value for name, value in settings(request).items() if name != "history"}
     check_settings("result", asked, now)
@@ -155,7 +156,7 @@ def _of_store(folder: Path, header: dict[str, Any], target: Any, max_time: float
     stored = stored_model(folder, header, trust) if target is None else target
     if stored is None:
         raise StoreError(f"result={str(folder)!r} holds no target that can be loaded here: pass target=...")
-    model = arguments.as_model(stored, None if isinstance(stored, Model) else asked["dim"])
+    model = as_model(stored, None if isinstance(stored, Model) else asked["dim"])
     sampler = stored_sampler(folder, header, trust)
     if sampler is None:
         raise StoreError(f"result={str(folder)!r} holds no sampler that can be loaded here, so it cannot be extended")

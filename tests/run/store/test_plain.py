@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.run.arguments import RunRequest, as_model, as_sampler
+from kmc.model.convert import as_model
+from kmc.run.arguments import RunRequest, as_sampler
 from kmc.run.executors import InProcess
 from kmc.run.run import Run
 from kmc.run.store.plain import NotPlain, Plain, flatten, restore

@@ -1,4 +1,4 @@
-"""``kmc.from_residual``: the model of a least-squares problem."""
+"""Models made from something else: a function, a model of another package, or residuals (``kmc.from_residual``)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_array
+from kmc.checks import as_array, is_whole
 from kmc.model.least_squares import Residual
 from kmc.model.model import Model
+from kmc.model.pymc_model import from_pymc
+from kmc.model.stan_model import from_stan
+
+MAKERS: dict[str, Callable[[Any], Model]] = {"pymc": from_pymc, "bridgestan": from_stan}
+"""Functions that convert another package's model, by the name of that package."""
+
+
+def as_model(target: Any, dim: int | None, name: str = "target") -> Model:
+    """Return a Model, made from a bare callable, a PyMC or a Stan model if necessary.
+
+    Errors call the argument ``name``.
+    """
+    for cls in type(target).__mro__:  # by name: neither package need be installed
+        if (package := cls.__module__.split(".")[0]) in MAKERS:
+            target = MAKERS[package](target)
+            break
+    if isinstance(target, Model):
+        if dim is not None and not (is_whole(dim) and dim == target.dim):
+            raise ValueError(f"dim={dim!r} contradicts the model's dim={target.dim}; leave it out")
+        return target
+    if not callable(target):
+        raise TypeError(f"{name}={target!r}: expected a callable x -> log-density, a kmc.Model or a PyMC model")
+    if dim is None:
+        raise ValueError("dim=None: a bare callable needs its number of parameters, such as dim=3")
+    return Model(target, dim=dim)
 
 
 def from_residual(f: Callable[..., Any], parameters: Any, sigma: Any = None, **options: Any) -> Model:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.model.convert import as_model
 from kmc.model.evaluate import Evaluator
-from kmc.run.arguments import as_model
 
 POINTS = np.array([[0.0, 0.0], [1.0, -2.0], [0.5, 3.0]])
 EXPECTED = -0.5 * (POINTS**2).sum(axis=1)
