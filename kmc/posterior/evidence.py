@@ -219,7 +219,7 @@ def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequen
         if further:
             raise ValueError(f"max_evaluations={further}: {name} has {run.n_draws} draws; sample for longer instead")
         learned = Learned(run, name, seed)
-        return [_of_learned(learned, learned.table())]
+        return [_of_learned(learned, learned.table(), [])]
     replicates = run.replicates
     evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2], "model")) if further else None
     parts, unknown = [], None
@@ -233,16 +233,20 @@ def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequen
     if in_doubt and (again := read_evaluations(idata, model, name)):
         learned = Learned(again, name, seed)
         if not (table := learned.table()).is_rough:
-            return [_of_learned(learned, table)]
+            return [
+                _of_learned(
+                    learned, table, [f"By its draws: {part.doubts[0].lower()}{part.doubts[1:]}." for part in parts]
+                )
+            ]
     if unknown is not None:
         raise ValueError(f"{name}: {unknown}; sample for longer") from unknown
     return parts
 
 
-def _of_learned(learned: Learned, table: Table) -> Part:
+def _of_learned(learned: Learned, table: Table, doubts: list[str]) -> Part:
     """Return mean and standard deviation of the integrals of functions that the evaluations allow."""
     (log_mass, se), found = learned.log_mass(), table.log_masses
-    sentences = learned.sentences(table)
+    sentences = [*doubts, *learned.sentences(table)]
     if np.isnan(log_mass):
         sentences.append(
             "Nearly all draws of the surrogate are where the density is zero, so that there is no number: sample for "

@@ -162,7 +162,7 @@ def expectations(
         learned = Learned(runs[0], "result", seed_of(seed))
         table = learned.table()
         if not table.is_rough or not _is_enough(given[0]):
-            return _of_learned(learned, table, functions[0], levels)
+            return _of_learned(learned, table, functions[0], levels, [])
         runs = [read(given[0], model, "result")]
         functions = [Quantities(f, vectorized, runs[0])]
     replicates = [(own, replicate) for own, run in zip(functions, runs, strict=True) for replicate in run.replicates]
@@ -177,11 +177,11 @@ def expectations(
         parts.append(ReplicateEstimate(replicate, own, own_seed, most, end, nearby=True, judge=doubts))
     if len({tuple(own.labels) for own in functions}) > 1:
         raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
-    if len(runs) == 1 and all(part.doubts for part in parts) and (again := read_evaluations(given[0], model)):
+    said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
+    if len(runs) == 1 and len(said) == len(parts) and (again := read_evaluations(given[0], model)):
         learned = Learned(again, "result", seed_of(seed))
         if not (table := learned.table()).is_rough:
-            return _of_learned(learned, table, functions[0], levels)
-    said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
+            return _of_learned(learned, table, functions[0], levels, said)
     said += [f"{caution}." for part in parts for caution in part.cautions]
     for sentence in dict.fromkeys(said):
         warnings.warn(sentence, KmcWarning, stacklevel=2)
@@ -193,7 +193,7 @@ def _is_enough(idata: Any) -> bool:
     return "surrogate" in groups_of(idata) and not is_short(idata, _FEW)
 
 
-def _of_learned(learned: Learned, table: Table, function: Quantities, levels: np.ndarray) -> Any:
+def _of_learned(learned: Learned, table: Table, function: Quantities, levels: np.ndarray, doubts: list[str]) -> Any:
     """Return moments and quantiles, with errors, from functions that the evaluations allow."""
     values, weights = function(table.points), table.weights  # (m, k), (functions, m)
     means = weights @ values
@@ -214,7 +214,7 @@ def _of_learned(learned: Learned, table: Table, function: Quantities, levels: np
             errors[own, i] = error = np.hypot(below.std(), np.sqrt(level * (1.0 - level) / table.effective))
             first, last = np.interp([level - error, level + error], ranks, ordered)
             widths[own, i] = 0.5 * (last - first)
-    said = learned.sentences(table)
+    said = [*dict.fromkeys(doubts), *learned.sentences(table)]
     for sentence in said:
         warnings.warn(sentence, KmcWarning, stacklevel=3)
     ess = levels[:, None] * (1.0 - levels[:, None]) / errors**2

@@ -51,4 +51,4 @@ def test_warnings_of_the_run_that_its_draws_are_wrong_are_repeated(idata):
     for read_out in (kmc.expectations, kmc.evidence):
         with pytest.warns(kmc.KmcWarning, match="The chains disagree"):
             found = read_out(wrong, progress=False)
-        assert found.attrs["warnings"] == ["The chains disagree."]
+        assert any("The chains disagree" in sentence for sentence in found.attrs["warnings"])
