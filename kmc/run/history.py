@@ -20,7 +20,7 @@ from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.mass import bulk_depth
 
 EVALUATIONS = "evaluations"
-"""The group of all evaluations in the result of a run with few draws."""
+"""The group of all evaluations in the result of a short run."""
 
 MOST = 20_000  # points that are kept; a fit selects among them
 _OTHER_DATA = 0.1  # nats, in the median, between values in the history and those of its outputs

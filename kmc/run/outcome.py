@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kmc.convergence import ENOUGH_DRAWS
 from kmc.model.model import Model
 from kmc.model.priors import JointPrior
 from kmc.model.simulation import OUTPUTS
@@ -18,17 +17,13 @@ from kmc.run.executors.base import Measured
 from kmc.run.final_state import GROUP, as_group
 from kmc.run.history import EVALUATIONS
 from kmc.run.problems import by_code, problems_of
-from kmc.run.results import as_evaluations, data_of, to_arviz
+from kmc.run.results import as_evaluations, data_of, holds_evaluations, to_arviz
 from kmc.run.run_statistics import AtBothEnds, FinishedRun, at_both_ends, contradiction, run_statistics
 from kmc.run.run_warnings import WARNINGS
 from kmc.run.store.base import NullRecorder, RecordedRun, RunRecorder
 from kmc.run.trace import Trace, joined
 from kmc.samplers.ask_tell import traits_of
 from kmc.surrogate.density import Density
-
-_LEARNED_AGAIN = (
-    1000  # evaluations that a result holds whole: where the surrogate is in doubt, they are learned from again
-)
 
 
 class JudgedRun(RecordedRun, Protocol):
@@ -169,7 +164,7 @@ def _further(run: JudgedRun) -> dict[str, Any]:
     """Return further groups: the final state, and the evaluations if these may have to be learned from again."""
     parts = run.independent_runs
     learned_from = [one.evaluated() for one in parts]
-    few = run.n_draws() * run.request.chains < ENOUGH_DRAWS or run.evaluate.n_evaluations <= _LEARNED_AGAIN
+    few = holds_evaluations(run.n_draws() * run.request.chains, run.evaluate.n_evaluations)
     if not (run.request.save_surrogate and few) or any(each is None for each in learned_from):
         return _final(run)
     proposed = [each for one in parts if (each := one.trace.proposals)]
@@ -183,13 +178,7 @@ def _further(run: JudgedRun) -> dict[str, Any]:
     if len(outputs) == len(parts):
         learned = np.vstack(outputs)
         known = {OUTPUTS: np.pad(learned, ((0, len(x) - len(learned)), (0, 0)), constant_values=np.nan)}
-    # A chain that did not move has proposed its state; proposals of a continued result may not be known.
-    _, first = np.unique(x, axis=0, return_index=True)
-    rows = np.sort(first[~np.isnan(values[first]) & np.isfinite(x[first]).all(axis=1)])
-    return {
-        **_final(run),
-        **as_evaluations(x[rows], values[rows], {name: each[rows] for name, each in known.items()}),
-    }
+    return {**_final(run), **as_evaluations(x, values, known)}
 
 
 def _final(run: JudgedRun) -> dict[str, Any]:

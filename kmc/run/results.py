@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmc._version import __version__
+from kmc.convergence import ENOUGH_DRAWS
 from kmc.model.model import Model
 from kmc.model.returned import GROUPS, LOG_LIKELIHOOD, group_of
 from kmc.model.simulation import OUTPUTS
@@ -26,6 +27,9 @@ from kmc.surrogate.density import Density
 from kmc.unwritable import import_arviz
 
 _INT64 = np.iinfo(np.int64)
+_LEARNED_AGAIN = (
+    1000  # evaluations that a result holds whole: where the surrogate is in doubt, they are learned from again
+)
 N_DRAWS = 500
 
 
@@ -188,16 +192,24 @@ def with_surrogate(proposals: Mapping[str, np.ndarray], frozen: Frozen) -> dict[
     return {**{name: column.copy() for name, column in proposals.items()}, "surrogate": values}
 
 
+def holds_evaluations(n_draws: int, n_evaluations: int) -> bool:
+    """Return whether a result has all evaluations of its run, as they may have to be learned from again."""
+    return n_draws < ENOUGH_DRAWS or n_evaluations <= _LEARNED_AGAIN
+
+
 def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Return the group of evaluations at unconstrained points x (n, d), log-Jacobians included.
+    """Return the group of evaluations at unconstrained points x (n, d), log-Jacobians included, each once and sorted.
 
     ``outputs`` are those of a simulator (n, ...), as blobs by name; or, under the name "outputs", all of them as they
     are learned (n, k): on the scales of their likelihoods, NaN where they are not known.
     """
-    group: dict[str, Any] = {"x": (("evaluation", "x_dim_0"), x), "lp": ("evaluation", values)}
-    for name, rows in outputs.items():
-        dims = ["output"] if name == OUTPUTS else [f"{name}_dim_{i}" for i in range(rows.ndim - 1)]
-        group[name] = (("evaluation", *dims), rows)
+    # A chain that did not move has proposed its state; proposals of a continued result may not be known.
+    _, first = np.unique(x, axis=0, return_index=True)
+    rows = first[~np.isnan(values[first]) & np.isfinite(x[first]).all(axis=1)]
+    group: dict[str, Any] = {"x": (("evaluation", "x_dim_0"), x[rows]), "lp": ("evaluation", values[rows])}
+    for name, each in outputs.items():
+        dims = ["output"] if name == OUTPUTS else [f"{name}_dim_{i}" for i in range(each.ndim - 1)]
+        group[name] = (("evaluation", *dims), each[rows])
     return {EVALUATIONS: labeled(group)}
 
 

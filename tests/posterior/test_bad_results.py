@@ -68,7 +68,7 @@ def test_the_evidence_of_an_interrupted_main_phase():
 @pytest.mark.slow
 def test_fewer_than_a_hundred_draws(monkeypatch):
     """And no evaluations to learn from."""
-    monkeypatch.setattr("kmc.run.outcome._LEARNED_AGAIN", 0)
+    monkeypatch.setattr("kmc.run.results._LEARNED_AGAIN", 0)
     few = run(draws=30, max_evaluations=600).isel(draw=slice(0, 9))
     with pytest.warns(kmc.KmcWarning, match="there are 36 draws, and fewer than 40 are too few"):
         found = kmc.expectations(few)

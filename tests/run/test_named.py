@@ -90,6 +90,7 @@ def test_draws_have_names_dimensions_and_labels(idata):
         "warmup_posterior",
         "warmup_sample_stats",
         "final_state",
+        "evaluations",
     }
     assert idata["warmup_posterior"]["w"].dims == VARIABLES["w"]
 

@@ -40,7 +40,7 @@ def statistic(idata, name, group="sample_stats"):
     return np.asarray(idata[group][name])
 
 
-FROZEN = {"proposals", "surrogate", "final_state"}  # of kernel HMC only: see test_frozen_surrogates
+FROZEN = {"proposals", "surrogate", "evaluations", "final_state"}  # of kernel HMC only: see test_frozen_surrogates
 
 
 def groups(idata):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -12,14 +13,13 @@ import xarray
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from kmc.convergence import ENOUGH_DRAWS
 from kmc.errors import warn
 from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.model.returned import group_of
 from kmc.model.simulation import OUTPUTS
 from kmc.run.frozen_surrogates import Frozen, unpacked
 from kmc.run.history import EVALUATIONS
-from kmc.run.results import Drawn, as_evaluations, laid_out
+from kmc.run.results import Drawn, as_evaluations, holds_evaluations, laid_out
 from kmc.run.store.columns import Column, Record, Rows
 from kmc.run.store.commit import Commit, read_commit
 from kmc.run.store.evaluations import stored_evaluations
@@ -100,7 +100,7 @@ def _loaded(folder: Folder, header: dict[str, Any], commit: Commit) -> Any:
         surrogate, densities = frozen
         draws = draws._replace(proposals=_proposals(phase, densities))
     learns = header["settings"]["sampler"] == KernelHMC.name and header["save_surrogate"]
-    few = commit.n_draws * chains < ENOUGH_DRAWS
+    few = holds_evaluations(commit.n_draws * chains, attrs.get("n_evaluations", math.inf))
     further = _evaluations(folder) if learns and few else {}
     return laid_out(names, draws, warmup, attrs, _data(folder, header["data"]), surrogate, further)
 

@@ -4,6 +4,7 @@ import numpy as np
 
 import kmc
 from kmc.run.final_state import GROUP
+from kmc.run.history import EVALUATIONS
 
 QUIET = {"progress": False, "seed": 7, "chains": 2}
 
@@ -76,13 +77,23 @@ def content(variable):
     return array.tolist() if array.dtype == object else array.tobytes()
 
 
+def evaluated(idata):
+    """Points and values, each with its value."""
+    group = groups(idata)[EVALUATIONS]
+    return {(*x, value) for x, value in zip(np.asarray(group["x"]), np.asarray(group["lp"]), strict=True)}
+
+
 def assert_same(one, other, attrs=True):
     """Groups, variables, coordinates, types and attributes, bit for bit, except for those that depend on the clock.
 
-    The final state is not compared: a run with a store has it there, and its meter knows the time.
+    The final state is not compared: a run with a store has it there, and its meter knows the time. Of the evaluations
+    a store has all, and a result those that were learned from, and proposals of its draws.
     """
     assert set(groups(one)) - {GROUP} == set(groups(other)) - {GROUP}
-    for name in set(groups(one)) - {GROUP}:
+    if EVALUATIONS in groups(one):
+        few, all_of_them = sorted((evaluated(idata) for idata in (one, other)), key=len)
+        assert few <= all_of_them
+    for name in set(groups(one)) - {GROUP, EVALUATIONS}:
         group = groups(one)[name]
         left, right = (g.to_dataset() if hasattr(g, "to_dataset") else g for g in (group, groups(other)[name]))
         assert {k: v.dtype for k, v in left.variables.items()} == {k: v.dtype for k, v in right.variables.items()}
