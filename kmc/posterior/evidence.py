@@ -233,11 +233,8 @@ def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequen
     if in_doubt and (again := read_evaluations(idata, model, name)):
         learned = Learned(again, name, seed)
         if not (table := learned.table()).is_rough:
-            return [
-                _of_learned(
-                    learned, table, [f"By its draws: {part.doubts[0].lower()}{part.doubts[1:]}." for part in parts]
-                )
-            ]
+            doubts = [f"By its draws: {part.doubts[0].lower()}{part.doubts[1:]}." for part in parts if part.doubts]
+            return [_of_learned(learned, table, doubts)]
     if unknown is not None:
         raise ValueError(f"{name}: {unknown}; sample for longer") from unknown
     return parts

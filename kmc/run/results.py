@@ -27,9 +27,7 @@ from kmc.surrogate.density import Density
 from kmc.unwritable import import_arviz
 
 _INT64 = np.iinfo(np.int64)
-_LEARNED_AGAIN = (
-    1000  # evaluations that a result holds whole: where the surrogate is in doubt, they are learned from again
-)
+_LEARNED_AGAIN = 1000  # evaluations of a run whose surrogate may be in doubt: a result holds them all
 N_DRAWS = 500
 
 
