@@ -73,15 +73,21 @@ class Noisy:
 def problem(name: str) -> Problem:
     """The problem of that name (one of :data:`TARGETS`) with its stored truth."""
     exact = NOISY.get(name, name)
-    density, reference = DENSITIES[exact](), _references()[exact]
+    density = DENSITIES[exact]()
+    return Problem(name, density, density.dim, stored_truth(exact, density), noisy=name in NOISY)
+
+
+def stored_truth(name: str, density: Any) -> Truth:
+    """The truth in references.json, if it was made for this density."""
+    reference = _references()[name]
     truth = Truth(**{key: np.array(value) for key, value in reference["truth"].items()})
     here, stored = density(truth.mean), reference["log_density_at_mean"]
     if not math.isclose(here, stored, abs_tol=1e-3):
         raise ValueError(
-            f"the log-density of {exact!r} at its stored mean is {here:.4f}, and was {stored:.4f} when the reference "
-            f"was made: run `python benchmarks/references.py {exact}`"
+            f"the log-density of {name!r} at its stored mean is {here:.4f}, and was {stored:.4f} when the reference "
+            f"was made: run `python benchmarks/references.py {name}`"
         )
-    return Problem(name, density, density.dim, truth, noisy=name in NOISY)
+    return truth
 
 
 @cache
