@@ -66,6 +66,8 @@ class Monomials(Basis):
     _variables: np.ndarray = field(init=False, repr=False)  # (1 + p,) that variable
     _first: tuple = field(init=False, repr=False)  # for ∂_i: index of the lower monomial and factor, both (p, d)
     _second: tuple = field(init=False, repr=False)  # for ∂_i²
+    _along: list = field(init=False, repr=False)  # those of _first that are not zero, see _not_zero
+    _twice: list = field(init=False, repr=False)  # those of _second
 
     def __post_init__(self):
         for name in ("degree", "dim"):
@@ -89,6 +91,7 @@ class Monomials(Basis):
             "_first": (lower, e / scale),
             "_second": (twice_lower, e * (e - 1) / scale**2),
         }
+        derived["_along"], derived["_twice"] = _not_zero(*derived["_first"]), _not_zero(*derived["_second"])
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
@@ -117,9 +120,19 @@ class Monomials(Basis):
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
         """Return the (n, p) Laplacians: the sum over i of e_i (e_i - 1) z^(e - 2δ_i) / scale_i²."""
-        index, factor = self._second
-        lower = self._lower(x).T
-        return sum(lower[:, index[:, i]] * factor[:, i] for i in range(self.dim))
+        lower = self._lower(x)
+        out = np.zeros((self.size, len(x)))
+        for _, index, factor in self._twice:
+            out += lower[index] * factor[:, None]
+        return out.T
+
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Return the (n, p) derivatives <∇φ_a, v> along a vector at each row of x, ``vectors`` (n, d)."""
+        lower, vectors = self._lower(x), np.ascontiguousarray(vectors.T)
+        out = np.zeros((self.size, len(x)))
+        for variable, index, factor in self._along:
+            out += lower[index] * factor[:, None] * vectors[variable]
+        return out.T
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
         """Return ∂^α of the functions, (n, p): falling factorials of the exponents times z^(e - α), over scale^α."""
@@ -209,6 +222,18 @@ def _tables(degree, dim):
     lower = np.array([[place.get(_without(row, i, 1), 0) for i in range(dim)] for row in rows[1:]])
     twice_lower = np.array([[place.get(_without(row, i, 2), 0) for i in range(dim)] for row in rows[1:]])
     return exponents, parents, variables, lower, twice_lower
+
+
+def _not_zero(index, factor):
+    """Return the entries of each row of ``factor`` (p, d) that are not zero: (variable, index, factor), (p,) each.
+
+    The first of every row, then the second, and so on: as many as a monomial has variables, which are few. Rows that
+    have fewer are filled with zeros.
+    """
+    first = np.argsort(factor == 0.0, axis=1, kind="stable")
+    most = int(np.count_nonzero(factor, axis=1).max())
+    rows = np.arange(len(factor))
+    return [(first[:, k], index[rows, first[:, k]], factor[rows, first[:, k]]) for k in range(most)]
 
 
 def _without(row, i, times):

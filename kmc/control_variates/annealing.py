@@ -238,7 +238,8 @@ class _Path:
         values = np.exp(beta * pilot.log_ratios - shift)
         of_pilot = controls(pilot.particles)
         coefficients = np.linalg.lstsq(of_pilot - of_pilot.mean(axis=0), values - values.mean(), rcond=1e-6)[0]
-        fitted = np.concatenate([controls(rows) @ coefficients for rows in np.array_split(z, len(z) // _PILOT + 1)])
+        parts = np.array_split(z, len(z) // _PILOT + 1)
+        fitted = np.concatenate([controls.contract(rows, coefficients) for rows in parts])
         less = by_island - fitted.reshape(ISLANDS, -1)
         found = less.mean(axis=1)
         return found if np.all(found > 0.0) and np.var(less) < np.var(by_island) else plain

@@ -223,5 +223,15 @@ class SteinControls:
         values = [basis.laplacians(white) + basis.directional(white, slopes) for basis in self._bases]
         return np.concatenate(values, axis=1).reshape(*z.shape[:-1], -1)
 
+    def contract(self, z: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Evaluate the combination with coefficients (m,) at points z (n, d): (n,)."""
+        white, slopes = self._white(z), self._slopes(z) @ self._factor
+        total, end = np.zeros(len(z)), 0
+        for basis in self._bases:
+            own, end = coefficients[end : end + basis.size], end + basis.size
+            total += basis.contract_laplacians(white, own)
+            total += np.sum(basis.contract_gradients(white, own) * slopes, axis=1)
+        return total
+
     def _white(self, z):
         return (z - self._mean) @ self._inverse.T
