@@ -35,7 +35,7 @@ from kmc.surrogate.regression import (
     fit,
 )
 
-REACH = 1.5
+REACH = 2.5
 """The bound falls outside the ball of the points that are not deep, so many times as large: polynomials of degree four
 rise somewhere beyond them, with no doubt of their own.
 """
