@@ -15,6 +15,8 @@ from kmc.control_variates.correction import FEW
 from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.replicate import Replicate
 from kmc.convergence import worst_bulk_ess
+from kmc.model.model import Model
+from kmc.model.priors import JointPrior
 from kmc.run.budget import UNKNOWN, Remedies, Spent
 from kmc.run.evaluation_summary import NONE, Rejections
 from kmc.run.trace import Trace
@@ -178,6 +180,17 @@ class AtBothEnds(NamedTuple):
     declared: bool = True  # a parameter of kmc.Model, which can be declared as kmc.Circular
 
 
+def drawn_at_both_ends(model: Model, trace: Trace) -> list[AtBothEnds]:
+    """Return the scalars of a model whose draws lie at both of their bounds."""
+    space, intervals = model.space_extras, model.space_extras.intervals
+    if not intervals:
+        return []
+    chains, draws, dim = trace.positions.shape
+    values = space.within_intervals(trace.positions.reshape(-1, dim))
+    shown = {name: np.reshape(values[name], (chains, draws, *values[name].shape[1:])) for name in intervals}
+    return at_both_ends(intervals, shown, declared=model.parameters is not None)
+
+
 def at_both_ends(
     intervals: Mapping[str, tuple[float, float]], values: Mapping[str, Any], declared: bool = True
 ) -> list[AtBothEnds]:
@@ -215,6 +228,13 @@ def _is_cut(y: np.ndarray) -> bool:
     near = np.where(y < 0.5, y, y - 1.0)  # signed distance from the boundary, on a circle of length 1
     near = near[np.abs(near) < 0.1]
     return bool(np.mean(np.abs(near) < NEAREST[0] * near.std()) >= NEAREST[1])
+
+
+def against_prior(model: Model, draws: np.ndarray) -> list[str]:
+    """Return the names of the parameters whose draws (n, d) contradict their prior."""
+    if not isinstance(model.prior, JointPrior) or not len(draws):
+        return []
+    return model.prior.contradicted(model.constrain(draws))
 
 
 @dataclass(frozen=True)
