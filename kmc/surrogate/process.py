@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -146,42 +146,6 @@ class Seen(NamedTuple):
     noisy: bool = False  # whether the values have noise
     outputs: np.ndarray | None = None  # (n, k), of the simulator, NaN where they are not known
     known: KnownPart | None = None  # of the log-density
-
-
-class Kind(Protocol):
-    """A way to make a process of evaluations."""
-
-    def first(self, seen: Seen, rng: np.random.Generator) -> Process:
-        """Fit to the first points."""
-
-    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
-        """Search for hyperparameters, from those of the last process and from ``start``."""
-
-    def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Process:
-        """Fit with the last hyperparameters."""
-
-    def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Process:
-        """Fit to the draws of a process of another kind."""
-
-
-class OfLogDensity:
-    """Regress the log-density."""
-
-    def first(self, seen: Seen, rng: np.random.Generator) -> Process:
-        """See :class:`Kind`."""
-        return first_fit(seen, rng)
-
-    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
-        """See :class:`Kind`."""
-        return fit_again(seen, last, start, rng)
-
-    def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Process:
-        """See :class:`Kind`."""
-        return condition_again(seen, last, rng)
-
-    def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Process:
-        """See :class:`Kind`."""
-        return fit_to_draws(seen, rng)
 
 
 def first_fit(seen: Seen, rng: np.random.Generator) -> Process:

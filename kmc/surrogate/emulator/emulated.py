@@ -79,7 +79,7 @@ class Emulated(Process):
 
 @dataclass(frozen=True)
 class Emulator:
-    """Regress the outputs of a simulator; see :class:`kmc.surrogate.process.Kind`."""
+    """Regress the outputs of a simulator; see :class:`kmc.kernel_hmc.kinds.Kind`."""
 
     structure: Structure
     approximation: Approximation | None = None
