@@ -21,7 +21,7 @@ from kmc.surrogate.covariance import (
 from kmc.surrogate.density import InCoordinates
 from kmc.surrogate.jit_state import SurrogateJitState
 from kmc.surrogate.known import KnownPart, Splines, no_splines
-from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, without_spurious_mass
+from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, tempered, without_known, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, bump_values, mean_values
 from kmc.surrogate.regression import (
     SCALED,
@@ -255,14 +255,14 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     gradients = seen.gradients[rows]
     rows_each = 1.0 + dim * np.mean(np.isfinite(gradients).all(axis=1))  # of the regression, for a point
     most = counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each)
-    temperature, known, splines, shift = _tempered(known, splines, u, most, whole=whole)
+    temperature, known, splines, shift = tempered(known, splines, u, most, whole=whole)
     added, along = splines.values_and_gradients(u)
     level = highest / temperature + shift
     bending = _bending(splines, transport(seen.draws), coordinates)
     lowest = -deepest(dim)
     noise = by_depth(known, dim)[1]
     near = known > lowest
-    limited, relevant = _without(known, added, finite, near, lowest)
+    limited, relevant = without_known(known, added, finite, near, lowest)
     z, prior = coordinates.map(u), _prior_precision(coordinates.map(transport(seen.draws)))
     limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
 
@@ -330,34 +330,6 @@ def _wall_and_rows(u, values, draws, rng, last):
     return wall, finite
 
 
-def _tempered(known, splines, u, counted, *, whole):
-    """Return the temperature, depths (n,) and splines at it, and the highest of these depths before it is taken off.
-
-    The splines are divided, too, unless they stay ``whole``: at a temperature, scales of a hierarchy would be of any
-    size.
-    """
-    dim = u.shape[1]
-    if not whole:
-        temperature = temperature_of(known, counted, dim)
-        splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
-        return temperature, known / temperature, splines, 0.0
-    added = splines.values_and_gradients(u)[0]
-    rest = known - added
-    temperature = temperature_of((rest - rest.max())[added > added.max() - deepest(dim)], counted, dim)
-    known = added + rest / temperature
-    return temperature, known - known.max(), splines, known.max()
-
-
-def _without(known, added, finite, near, lowest):
-    """Return the values (n,) without the part of them that is ``added``, and where they have to be learned (n,), bool.
-
-    Where that part is deep alone, nothing has to be learned, and the rest may be of any size. The limit of depth is one
-    of the rest.
-    """
-    rest = np.where(finite, known - added, known)
-    return np.maximum(rest, rest[near].max() + lowest), added > added[near].min() + lowest
-
-
 def _prior_precision(draws):
     """Return the precision (d, d) of the prior mean in z.
 
@@ -385,16 +357,6 @@ def _searched(observations, coordinates, starts, noisy):
     starts = [start._replace(noise=max(start.noise, 0.0)) for start in starts]
     lower = Hyperparameters(*SETTINGS.lower)._replace(length=0.0)
     return fit(observations, coordinates, starts, settings=replace(SETTINGS, lower=lower))
-
-
-def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
-    """Return the temperature, at least 1, at which ``counted`` values count fully.
-
-    ``depths`` (n,) are log-densities minus the highest one, in nats: at most 0. When all first values are thousands of
-    nats deep, the posterior is a needle that no chain finds. The tempered one is as wide as what is known, and the
-    temperature falls as higher values are found.
-    """
-    return max(1.0, float(np.sort(-depths)[:counted][-1]) / full_depth(dim))
 
 
 def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
