@@ -103,7 +103,7 @@ def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
 def tempered(
     depths: np.ndarray, splines: Splines, u: np.ndarray, counted: int, *, whole: bool
 ) -> tuple[float, np.ndarray, Splines, float]:
-    """Return the temperature, the depths (n,) and splines at it, and the highest of these depths before it is taken off.
+    """Return the temperature, depths (n,) and splines at it, and the highest of these depths before it is taken off.
 
     The splines are divided, too, unless they stay ``whole``: at a temperature, scales of a hierarchy would be of any
     size.
