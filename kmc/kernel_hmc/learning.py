@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from kmc.convergence import worst_rhat
+from kmc.kernel_hmc.kinds import KindChoice, kinds_of
 from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.sources import (
     SURPRISE,
@@ -31,11 +32,9 @@ from kmc.kernel_hmc.sources import (
 )
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned, unseen
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
-from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.structure import Approximation, Structure
 from kmc.surrogate.known import KnownPart
-from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
-from kmc.surrogate.regression import STARTS
+from kmc.surrogate.process import Process, Seen
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,6 @@ ELSEWHERE: tuple[type[Source], ...] = (Exchanges, Beyond)
 """Sources of points where no draws are, before the surrogate is frozen."""
 
 _LOWEST = 0.01  # share of the draws that are lower than values elsewhere which count
-_BETTER = 0.5  # ratio of mean square errors at which another kind of process is better
 _SAME = 1e-3  # standard deviations between points that are one
 _FARTHEST = 1e8  # spreads of the points: squares of the coordinates of one that is farther leave no digits of others
 _MOVES_OF_BLOCKS = (2, 4, 8, 16, 32)  # for draws of the learned process
@@ -163,16 +161,7 @@ class Learning:
         self._starting = np.flatnonzero(np.isin(np.flatnonzero(near), starts))
         self._rng, self._given, self._least, self._noisy, self._settings = rng, given, least, noisy, settings
         self._known = known
-        self._kinds: list[Kind] = [OfLogDensity()]
-        if structure is not None:
-            self._kinds.insert(0, Emulator(structure))
-            if approximation is not None:
-                self._kinds.insert(0, Emulator(structure, approximation))
-        self._kind = 0
-        self._tried: list[Process] = []  # of each kind, at the last search
-        self._n_tried = 0  # values then
-        # Noise is never sought from little of it: short bumps explain it, too.
-        self._starts = [start._replace(noise=0.0) for start in STARTS] if noisy else STARTS
+        self._kinds = KindChoice(kinds_of(structure, approximation))
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
         self._is_last = False  # whether it is asked for when learning would end
@@ -231,7 +220,7 @@ class Learning:
     def propose_last(self, most: int) -> np.ndarray:
         """Return points (k, d) of a batch that is asked for when learning would end; none if it ends."""
         known = self._known_to_sources(False)
-        heads = list(self._from(self._last_sources, known, most))
+        heads = list(_from(self._last_sources, known, most))
         points = np.vstack([self.points[:0], *heads])
         if len(points):
             self._heads = [(source, len(own)) for source, own in zip(self._last_sources, heads, strict=True)]
@@ -272,11 +261,11 @@ class Learning:
         seen = self._seen
         search = self._searched = len(self.values) >= self._due if search is None else search
         if self._chains is None:
-            self.process = self._kinds[self._kind].first(seen, rng)
+            self.process = self._kinds.used.first(seen, rng)
         elif search:
-            self.process = self._searched_again(seen)
+            self.process = self._kinds.again(seen, self.process, self._searches, self._typical, rng)
         else:
-            self.process = self._kinds[self._kind].conditioned(seen, self.process, rng)
+            self.process = self._kinds.used.conditioned(seen, self.process, rng)
         self.n_fits += 1
         self._roughness = self.process.temperature * np.exp(self.process.regression.hyperparameters.noise)
         chains = self._restarted()
@@ -323,7 +312,7 @@ class Learning:
         """Return at most so many points (k, d) where no draws are: see :meth:`passes`."""
         share, least = self._settings.elsewhere
         each = max(int(share * len(self.values)), least)
-        return np.vstack([self.points[:0], *self._from(self._others, self._known_to_sources(False), most, each)])
+        return np.vstack([self.points[:0], *_from(self._others, self._known_to_sources(False), most, each)])
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Return the log-density that draws are of, at the rows of x (k, d), (k,)."""
@@ -376,34 +365,6 @@ class Learning:
     def _seen(self):
         return Seen(self.points, self.values, self.draws, self.gradients, self._noisy, self.outputs, self._known)
 
-    def _searched_again(self, seen):
-        """Fit each kind of process, and return that which has predicted the values since the last search better."""
-        start = STARTS[self._searches % len(STARTS)]
-        if len(self._kinds) == 1:
-            return self._kinds[0].again(seen, self.process, start, self._rng)
-        if self._tried:
-            new = slice(self._n_tried, None)
-            losses = [self._loss(process, self.points[new], self.values[new]) for process in self._tried]
-            other = int(np.argmin(losses))
-            if losses[other] < _BETTER * losses[self._kind]:
-                self._kind = other
-        tried = self._tried or [self.process]
-        self._tried = [
-            kind.again(seen, tried[i], start, self._rng)
-            if i < len(tried)
-            else kind.beside(seen, self.process, self._rng)
-            for i, kind in enumerate(self._kinds)
-        ]
-        self._n_tried = len(self.values)
-        return self._tried[self._kind]
-
-    def _loss(self, process, points, values):
-        """Return the weighted mean square of a process's errors at new values (k,), as those of batches."""
-        forecast = process.forecast(points)
-        weight = np.exp(0.5 * np.minimum(np.fmax(forecast, values) - self._typical, 0.0))
-        error = np.clip(values - forecast, -MOST, MOST)
-        return float(weight @ error**2 / max(weight.sum(), np.finfo(float).tiny))
-
     def _keep(self, points, values, gradients, outputs):
         near = _near(points, self.points)
         points, values = points[near], values[near]
@@ -437,36 +398,22 @@ class Learning:
         size = min(max(self._least, dim // 2, int(self._settings.growth * n)), most)
         typical = max(int(TYPICAL * size), 1) if size > 1 else 0
         pool, powers = candidates(self._positions, self._chains.powers, self._rng)
-        new = self._is_new(pool, self.points)
+        new = _is_new(self.process, pool, self.points)
         if new.any():
             pool, powers = pool[new], powers[new]
         if new.sum() < size:
             self._due = 0.0  # chains cannot move: the fit is wrong
         heads = [
-            points[self._is_new(points, self.points)]
-            for points in self._from(self._sources, self._known_to_sources(self._searched), size - typical)
+            points[_is_new(self.process, points, self.points)]
+            for points in _from(self._sources, self._known_to_sources(self._searched), size - typical)
         ]
         self._heads = [(source, len(points)) for source, points in zip(self._sources, heads, strict=True)]
         best = choose(self.process, pool, powers, size - typical, np.vstack([self.points[:0], *heads]))
         draws = self._positions[:, self._chains.powers == 1.0].reshape(-1, dim)
         draws = np.unique(draws, axis=0)
-        draws = draws[self._is_new(draws, np.vstack([self.points, best]))]
+        draws = draws[_is_new(self.process, draws, np.vstack([self.points, best]))]
         typical = self._n_drawn = min(typical, len(draws))
         return np.vstack([best, draws[self._rng.choice(len(draws), typical, replace=False)]])
-
-    @staticmethod
-    def _from(sources, known, most, each=None):
-        """Yield the points (k, d) of each source, at most so many of each, and of all."""
-        for source in sources:
-            points = source.points(known, most if each is None else min(each, most))
-            most -= len(points)
-            yield points
-
-    def _is_new(self, points, known):
-        """Return which points (k, d) are none of the known ones (n, d): chains that stand still are there."""
-        z = self.process.coordinates
-        distances, _ = cKDTree(z(known)).query(z(points))
-        return distances > _SAME
 
     def _restarted(self):
         """Return chains of which some, or all that there are not yet, start from the best points, or from surprises."""
@@ -488,3 +435,18 @@ def _near(points, others):
     center = np.median(others, axis=0)
     spread = np.median(np.abs(others - center), axis=0)
     return np.all((np.abs(points - center) <= _FARTHEST * spread) | (spread == 0.0), axis=1)
+
+
+def _from(sources, known, most, each=None):
+    """Yield the points (k, d) of each source, at most so many of each, and of all."""
+    for source in sources:
+        points = source.points(known, most if each is None else min(each, most))
+        most -= len(points)
+        yield points
+
+
+def _is_new(process, points, known):
+    """Return which points (k, d) are none of the known ones (n, d): chains that stand still are there."""
+    z = process.coordinates
+    distances, _ = cKDTree(z(known)).query(z(points))
+    return distances > _SAME

@@ -14,13 +14,16 @@ import numpy as np
 from kmc.kernel_hmc.modes import Modes
 from kmc.samplers.base import MOVES
 from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chains
-from kmc.samplers.local_mixture import LocalMixture
+from kmc.samplers.local_mixture import LocalMixture, local_mixture
 from kmc.samplers.moves import Move, archive_move, propose_one_of
+from kmc.samplers.tuning import Trials, choose_inner_chain_length, ends_of, longest_axis, with_step_size
 from kmc.samplers.walkers import Proposal
 from kmc.surrogate.density import Component
 
 SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
 _JUMP = MOVES.index("mode-jump")
+
+_TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
 
 
 class OtherMove(Protocol):
@@ -78,6 +81,37 @@ class ProposalMixture(NamedTuple):
     shortest_chain: int  # lengths are uniform on shortest..longest
     longest_chain: int
     tempered_probability: float
+
+    @classmethod
+    def tuned(
+        cls,
+        surrogate: Component,
+        others: Sequence[OtherMove],
+        z: np.ndarray,
+        *,
+        rng: np.random.Generator,
+        trajectory_length: float,
+        independence_probability: float,
+        small_step_probability: float,
+        tempered_probability: float,
+    ) -> ProposalMixture:
+        """Choose step size and length of inner chains by trials from draws z (n, d), in the surrogate's coordinates.
+
+        ``trajectory_length`` is relative to the longest axis of the draws.
+        """
+        mixture = local_mixture(z)
+        length = trajectory_length * longest_axis(z)
+        inner = InnerChainOptions(0.0, length, independence_probability, small_step_probability)
+        trials = Trials(surrogate.jit_state, z[:_TRIALS], mixture)
+        inner = with_step_size(trials, inner, rng)
+        # Trials see correlations above 0.1, which would cost every fifth effective draw.
+        longest = 2 * choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
+        return cls(surrogate, others, mixture, inner, longest // 2, longest, tempered_probability)
+
+    def ends(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return the end points (n, d) of the longest inner chains from z (n, d), in the surrogate's coordinates."""
+        trials = Trials(self.surrogate.jit_state, z, self.mixture)
+        return ends_of(trials, z, self.longest_chain, options=self.inner, rng=rng)
 
     def propose(self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]) -> list[Proposal]:
         """Return a proposal from each position (d,), as if they were made one by one; inner chains run side by side.

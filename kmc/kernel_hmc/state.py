@@ -18,10 +18,7 @@ from kmc.kernel_hmc.proposals import ArchiveMoves, ModeJumps, OtherMove, Proposa
 from kmc.kernel_hmc.surrogate_chains import compile_in_thread, from_above
 from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.samplers.base import SamplerSetup, Step
-from kmc.samplers.inner_chains import InnerChainOptions
-from kmc.samplers.local_mixture import local_mixture
 from kmc.samplers.moves import Move
-from kmc.samplers.tuning import Trials, choose_inner_chain_length, ends_of, longest_axis, with_step_size
 from kmc.samplers.walkers import (
     Lanes,
     Passed,
@@ -46,7 +43,6 @@ _ARCHIVED = 40  # blocks of the chains at power 1: for trials, and for the archi
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
 _FROM_ABOVE = 3  # every third of them starts in any mode that the surrogate may have
 _CLIMBING = 0.25  # share of the evaluations for learning that the first derivatives of climbs may take
-_TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
 
 
 class PhaseOptions(NamedTuple):
@@ -292,24 +288,14 @@ class KernelHMCState:
         surrogate = learning.process
         archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
         z = surrogate.coordinates(archive)
-        mixture = local_mixture(z)
-        inner = InnerChainOptions(
-            0.0,
-            options.trajectory_length * longest_axis(z),
-            options.independence_probability,
-            options.small_step_probability,
-        )
-        trials = Trials(surrogate.jit_state, z[:_TRIALS], mixture)
-        inner = with_step_size(trials, inner, rng)
-        # Trials see correlations above 0.1, which would cost every fifth effective draw.
-        longest = 2 * choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
-        self.mixture = ProposalMixture(
-            surrogate=Component.of(surrogate),
-            others=self._other_moves(archive),
-            mixture=mixture,
-            inner=inner,
-            shortest_chain=longest // 2,
-            longest_chain=longest,
+        self.mixture = ProposalMixture.tuned(
+            Component.of(surrogate),
+            self._other_moves(archive),
+            z,
+            rng=rng,
+            trajectory_length=options.trajectory_length,
+            independence_probability=options.independence_probability,
+            small_step_probability=options.small_step_probability,
             tempered_probability=options.tempered_probability,
         )
         most = self._budget - self._n_own - self.setup.chains
@@ -321,8 +307,7 @@ class KernelHMCState:
         # Proposals are draws of the surrogate itself, not held back where it is in doubt, as those of learning are.
         starts = z[rng.choice(len(archive), count, replace=False)]
         starts[: count // _FROM_ABOVE] = from_above(surrogate, z, count // _FROM_ABOVE, rng)
-        ends = ends_of(trials, starts, longest, options=inner, rng=rng)
-        self._starts = surrogate.back(ends)
+        self._starts = surrogate.back(self.mixture.ends(starts, rng))
         self._asked = np.vstack([self._starts, learning.elsewhere(most - count)])
 
     def _other_moves(self, archive):

@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kmc.kernel_hmc.kinds import Kind, kinds_of
 from kmc.kernel_hmc.modes import Modes
 from kmc.samplers.inner_chains import InnerChainOptions, inner_chains
 from kmc.samplers.local_mixture import local_mixture
 from kmc.samplers.tuning import Trials, longest_axis, with_step_size
-from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.jit_state import gradients
-from kmc.surrogate.process import Kind, OfLogDensity, Process, Seen
+from kmc.surrogate.process import Process, Seen
 
 TRUSTED = 2.0
 """Nats: what a standard deviation has above so many is subtracted from the log-density, for a mean without knowledge is
@@ -168,7 +168,7 @@ def compile_in_thread(structure: Structure | None = None) -> None:
 
     With the structure of a model with a simulator, that of emulated outputs comes first.
     """
-    kinds: list[Kind] = [OfLogDensity()] if structure is None else [Emulator(structure), OfLogDensity()]
+    kinds = kinds_of(structure)
     with _lock:
         if type(kinds[0]) not in _threads:
             # Not a daemon: an interpreter that ends while it compiles dies of a segmentation fault.

@@ -6,7 +6,7 @@ By the surrogate of kernel HMC, or by the ladder of parallel tempering.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,18 +20,26 @@ from kmc.control_variates.estimate import judge
 from kmc.control_variates.replicate import Replicate, bennett
 from kmc.convergence import ENOUGH_DRAWS, squared_error, worst_rhat
 from kmc.errors import KmcWarning
-from kmc.model.convert import as_model
-from kmc.model.evaluate import Evaluator
-from kmc.model.posterior import TOTAL
 from kmc.posterior.ladder import is_tempered, ladder_estimates
 from kmc.posterior.learned import LARGEST_SE, LEARNED, Learned, Table
-from kmc.posterior.results import as_list, groups_of, opened, read, read_evaluations, seed_of
+from kmc.posterior.results import (
+    as_evaluator,
+    as_list,
+    groups_of,
+    log_likelihood_of,
+    opened,
+    read,
+    read_evaluations,
+    seed_of,
+    without_prior,
+)
 from kmc.run.display import steps
-from kmc.run.problems import sentences_of
 from kmc.seeds import Seed
 
 if TYPE_CHECKING:
     import xarray
+
+Evaluate = Callable[[np.ndarray], np.ndarray]
 
 _LARGEST_RHAT = 1.5  # beyond it and LARGEST_SE, errors were of several nats (tried: benchmarks/honesty.py)
 _MOST_APART = 2.0  # nats of two estimates that further evaluations can reconcile (tried: eight schools, a funnel)
@@ -189,7 +197,7 @@ def evidence(
 
 def _unknown(idata: Any, parts: list[Part], prior_normalized: bool) -> str:
     """Say why the evidence of the runs together is not known; return "" if it is."""
-    if (names := sentences_of(idata.attrs, "without_prior")) and prior_normalized:
+    if (names := without_prior(idata)) and prior_normalized:
         return (
             f"The evidence is not known, as the density has no prior of {', '.join(names)}: declare one, such as "
             "kmc.Normal(0, 1), or pass log_prior= to kmc.Model; prior_normalized=False gives the density's integral"
@@ -221,7 +229,7 @@ def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequen
         learned = Learned(run, name, seed)
         return [_of_learned(learned, learned.table(), [])]
     replicates = run.replicates
-    evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2], "model")) if further else None
+    evaluate = as_evaluator(model, replicates[0].draws.shape[2]) if further else None
     parts, unknown = [], None
     try:
         for replicate, own in zip(replicates, seed.spawn(len(replicates)), strict=True):
@@ -276,7 +284,7 @@ def _check_draws(n_draws: int, name: str = "result") -> None:
         raise ValueError(f"{name} has {n_draws} draws: expected at least {ENOUGH_DRAWS}; sample for longer")
 
 
-def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: Evaluator | None, further: int) -> Part:
+def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: Evaluate | None, further: int) -> Part:
     _check_draws(replicate.log_density.size)
     verdict = judge(replicate, seed)
     domain, masses = verdict.domain, verdict.masses
@@ -411,7 +419,7 @@ def _method(idata: Any, part: Part) -> str:
 
 def _divergence(idata: Any, part: Part) -> tuple[float, float]:
     """Return E log-likelihood - log Z, and its error; NaN if the likelihood is not known."""
-    total = _log_likelihood(idata)
+    total = log_likelihood_of(idata)
     if total is None or not total.size:
         return np.nan, np.nan
     lengths = np.sum(~np.isnan(total), axis=1)  # of joined results, the shorter has NaN
@@ -423,17 +431,6 @@ def _divergence(idata: Any, part: Part) -> tuple[float, float]:
         mean += share * float(own.mean())
         squared += share**2 * float(squared_error(own)[0])
     return mean - part.log_evidence, float(np.sqrt(squared + part.se**2))
-
-
-def _log_likelihood(idata) -> np.ndarray | None:
-    """Return the total log-likelihood of each draw, (chains, n); None if the result does not have it."""
-    groups = groups_of(idata)
-    if "blobs" in groups and TOTAL in idata["blobs"]:
-        return idata["blobs"][TOTAL].values
-    if "log_likelihood" not in groups:
-        return None
-    parts = [variable.values for variable in idata["log_likelihood"].data_vars.values()]
-    return np.sum([part.reshape(*part.shape[:2], -1).sum(axis=2) for part in parts], axis=0)
 
 
 def _named(result):

@@ -12,9 +12,11 @@ import numpy as np
 
 from kmc.control_variates.replicate import Replicate
 from kmc.model.convert import as_model
+from kmc.model.evaluate import Evaluator
+from kmc.model.posterior import TOTAL
 from kmc.run.frozen_surrogates import decoded
 from kmc.run.history import EVALUATIONS, evaluations_of, outputs_of
-from kmc.run.problems import warnings
+from kmc.run.problems import sentences_of, warnings
 from kmc.run.run_warnings import OF_DRAWS
 from kmc.run.store.load import load
 from kmc.run.structure import Approximation, KnownPart, Structure, added, structured
@@ -224,6 +226,27 @@ def seed_of(seed: Seed) -> np.random.SeedSequence:
 def groups_of(idata: Any) -> set[str]:
     """Return the names of a result's groups."""
     return set(idata.groups()) if callable(idata.groups) else {path.strip("/") for path in idata.groups}
+
+
+def without_prior(idata: Any) -> list[str]:
+    """Return the names of the parameters that had no prior in the run."""
+    return sentences_of(idata.attrs, "without_prior")
+
+
+def log_likelihood_of(idata: Any) -> np.ndarray | None:
+    """Return the total log-likelihood of each draw, (chains, n); None if the result does not have it."""
+    groups = groups_of(idata)
+    if "blobs" in groups and TOTAL in idata["blobs"]:
+        return idata["blobs"][TOTAL].values
+    if "log_likelihood" not in groups:
+        return None
+    parts = [variable.values for variable in idata["log_likelihood"].data_vars.values()]
+    return np.sum([part.reshape(*part.shape[:2], -1).sum(axis=2) for part in parts], axis=0)
+
+
+def as_evaluator(model: Any, dim: int) -> Evaluator:
+    """Return what evaluates a user's model of ``dim`` parameters at unconstrained points (n, d)."""
+    return Evaluator(as_model(model, dim, "model"))
 
 
 def as_list(results: Any) -> list[Any]:

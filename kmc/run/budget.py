@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.convergence import squared_error
+from kmc.model.model import Model
 from kmc.run.arguments import RunRequest
+from kmc.run.trace import Trace
 from kmc.samplers.ask_tell import Startable, traits_of
 from kmc.surrogate.covariance import terms_of
 
@@ -181,6 +183,13 @@ def is_look(draws: int) -> bool:
         return False
     k = math.floor(math.log(draws / _FIRST) / math.log(_GROWTH) + 1e-9)
     return draws == math.ceil(_FIRST * _GROWTH**k - 1e-9)
+
+
+def error_of(model: Model, trace: Trace) -> float:
+    """Return the largest error of a parameter's mean or standard deviation, in standard deviations."""
+    chains, n, dim = trace.positions.shape
+    parameters = model.constrain(trace.positions.reshape(-1, dim)).values()
+    return largest_error(np.concatenate([np.reshape(values, (chains, n, -1)) for values in parameters], axis=2))
 
 
 def largest_error(values: np.ndarray) -> float:

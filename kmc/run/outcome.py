@@ -7,18 +7,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kmc.model.model import Model
-from kmc.model.priors import JointPrior
-from kmc.model.simulation import OUTPUTS
 from kmc.run.ahead import Ahead
-from kmc.run.budget import Spent, largest_error
+from kmc.run.budget import Spent, error_of
 from kmc.run.evaluation_summary import EvaluationSummary
 from kmc.run.executors.base import Measured
 from kmc.run.final_state import GROUP, as_group
-from kmc.run.history import EVALUATIONS
 from kmc.run.problems import by_code, problems_of
-from kmc.run.results import as_evaluations, data_of, holds_evaluations, to_arviz
-from kmc.run.run_statistics import AtBothEnds, FinishedRun, at_both_ends, contradiction, run_statistics
+from kmc.run.results import data_of, holds_evaluations, learned_evaluations, to_arviz
+from kmc.run.run_statistics import FinishedRun, against_prior, contradiction, drawn_at_both_ends, run_statistics
 from kmc.run.run_warnings import WARNINGS
 from kmc.run.store.base import NullRecorder, RecordedRun, RunRecorder
 from kmc.run.trace import Trace, joined
@@ -51,7 +47,7 @@ def outcome(run: JudgedRun, save_warmup: bool) -> tuple[Any, list[str]]:
     complete = made and (run.ended or run.stopped_by is not None)  # otherwise a check would be in the way
     reports = [one.checked() if complete else one.report() for one in parts]
     draws = trace.positions.reshape(-1, model.dim)
-    further = _further(run)
+    evaluations = _evaluations(run)
     finished = FinishedRun(
         sampler=request.sampler.name,
         found=_statistics(trace, len(parts)) if made else {},
@@ -63,10 +59,10 @@ def outcome(run: JudgedRun, save_warmup: bool) -> tuple[Any, list[str]]:
         rejected=run.summary.rejected.summary(draws, run.evaluate.n_evaluations),
         density_range=(values.low, values.high) if values.is_of_a_density else None,
         spent=_spent(run),
-        ends=_at_both_ends(model, trace),
+        ends=drawn_at_both_ends(model, trace),
         contradiction=_contradiction(run, densities),
-        against_prior=_against_prior(model, draws),
-        has_evaluations=EVALUATIONS in further,
+        against_prior=against_prior(model, draws),
+        has_evaluations=bool(evaluations),
     )
     problems = problems_of(finished, WARNINGS)
     said = by_code(problems)
@@ -76,6 +72,7 @@ def outcome(run: JudgedRun, save_warmup: bool) -> tuple[Any, list[str]]:
         "warning_codes": list(said),
         "not_checked": finished.not_checked(),
     }
+    further = {**_final(run), **evaluations}
     result = to_arviz(model, trace, warmup if save_warmup else None, attrs, data_of(request), densities, further)
     return result, [problem.message for problem in problems]
 
@@ -110,13 +107,6 @@ def facts_of(run: JudgedRun, reports: Sequence[Mapping[str, Any]], draws: np.nda
     }
 
 
-def error_of(model: Model, trace: Trace) -> float:
-    """Return the largest error of a parameter's mean or standard deviation, in standard deviations."""
-    chains, n, dim = trace.positions.shape
-    parameters = model.constrain(trace.positions.reshape(-1, dim)).values()
-    return largest_error(np.concatenate([np.reshape(values, (chains, n, -1)) for values in parameters], axis=2))
-
-
 def _spent(run: JudgedRun) -> Spent:
     learns = run.request.sampler.name in ("kernel-hmc", "score-hmc")
     return Spent(run.evaluate.n_evaluations, run.n_evaluations_warmup, run.request.model.dim, learns)
@@ -133,23 +123,6 @@ def _statistics(trace: Trace, independent_runs: int) -> dict[str, float]:
     )
 
 
-def _at_both_ends(model: Model, trace: Trace) -> list[AtBothEnds]:
-    space, intervals = model.space_extras, model.space_extras.intervals
-    if not intervals:
-        return []
-    chains, draws, dim = trace.positions.shape
-    values = space.within_intervals(trace.positions.reshape(-1, dim))
-    shown = {name: np.reshape(values[name], (chains, draws, *values[name].shape[1:])) for name in intervals}
-    return at_both_ends(intervals, shown, declared=model.parameters is not None)
-
-
-def _against_prior(model: Model, draws: np.ndarray) -> list[str]:
-    """Return the names of the parameters whose draws (n, d) contradict their prior."""
-    if not isinstance(model.prior, JointPrior) or not len(draws):
-        return []
-    return model.prior.contradicted(model.constrain(draws))
-
-
 def _contradiction(run: JudgedRun, densities: Sequence[Density | None]) -> str:
     """Return how draws and surrogates of a complete run with exact values differ; empty if they do not."""
     if not run.ended or run.request.model.noisy or all(density is None for density in densities):
@@ -160,25 +133,17 @@ def _contradiction(run: JudgedRun, densities: Sequence[Density | None]) -> str:
         return ""
 
 
-def _further(run: JudgedRun) -> dict[str, Any]:
-    """Return further groups: the final state, and the evaluations if these may have to be learned from again."""
+def _evaluations(run: JudgedRun) -> dict[str, Any]:
+    """Return the group of all evaluations, if they may have to be learned from again."""
     parts = run.independent_runs
-    learned_from = [one.evaluated() for one in parts]
     few = holds_evaluations(run.n_draws() * run.request.chains, run.evaluate.n_evaluations)
-    if not (run.request.save_surrogate and few) or any(each is None for each in learned_from):
-        return _final(run)
-    proposed = [each for one in parts if (each := one.trace.proposals)]
-    found = [
-        *learned_from,
-        *((each["x"].reshape(-1, run.request.model.dim), each["lp"].ravel()) for each in proposed),
-    ]
-    x, values = map(np.concatenate, zip(*found, strict=True))
-    outputs = [own for one in parts if (own := one.learned_outputs()) is not None]
-    known = {}
-    if len(outputs) == len(parts):
-        learned = np.vstack(outputs)
-        known = {OUTPUTS: np.pad(learned, ((0, len(x) - len(learned)), (0, 0)), constant_values=np.nan)}
-    return {**_final(run), **as_evaluations(x, values, known)}
+    if not (run.request.save_surrogate and few):
+        return {}
+    learned_from = [own for one in parts if (own := one.evaluated()) is not None]
+    if len(learned_from) < len(parts):  # the sampler fits no surrogate
+        return {}
+    outputs = [one.learned_outputs() for one in parts]
+    return learned_evaluations(learned_from, outputs, [one.trace.proposals for one in parts])
 
 
 def _final(run: JudgedRun) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from kmc.errors import EvaluationError
 from kmc.model.evaluate import Evaluation, Evaluator, check_noise, probed, stream_of
 from kmc.run.ahead import Ahead, Limits
 from kmc.run.arguments import RunRequest
-from kmc.run.budget import TimeLimit, is_look, planned_evaluations
+from kmc.run.ascent import Ascent, overflowed
+from kmc.run.budget import TimeLimit, error_of, is_look, planned_evaluations
 from kmc.run.evaluation_summary import EvaluationSummary
 from kmc.run.executors import Executor
 from kmc.run.independent_run import IndependentRun, dealt, shares
-from kmc.run.outcome import error_of, facts_of, outcome
+from kmc.run.outcome import facts_of, outcome
 from kmc.run.progress import Compilation, Meter, Progress
-from kmc.run.run_statistics import Ascent, overflowed
 from kmc.run.store.base import NullRecorder, RunRecorder
 from kmc.run.trace import BlobStore, joined
 from kmc.samplers.base import Step

@@ -1,4 +1,4 @@
-"""Depth below the highest log-density, by which values count; and the regression's mean without spurious mass."""
+"""Depth below the highest log-density, by which values count; the temperature at which enough do; spurious mass."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kmc.surrogate.known import Splines
 from kmc.surrogate.mean import Mean
 from kmc.surrogate.regression import Regression
 
@@ -87,6 +88,48 @@ def by_depth(values: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
 def noise_at(depth: np.ndarray, dim: int) -> np.ndarray:
     """Return the noise of values at depths (n,), (n,)."""
     return DEPTH.noise * np.maximum(depth - full_depth(dim), 0.0)
+
+
+def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
+    """Return the temperature, at least 1, at which ``counted`` values count fully.
+
+    ``depths`` (n,) are log-densities minus the highest one, in nats: at most 0. When all first values are thousands of
+    nats deep, the posterior is a needle that no chain finds. The tempered one is as wide as what is known, and the
+    temperature falls as higher values are found.
+    """
+    return max(1.0, float(np.sort(-depths)[:counted][-1]) / full_depth(dim))
+
+
+def tempered(
+    depths: np.ndarray, splines: Splines, u: np.ndarray, counted: int, *, whole: bool
+) -> tuple[float, np.ndarray, Splines, float]:
+    """Return the temperature, depths (n,) and splines at it, and the highest of these depths before it is taken off.
+
+    The splines are divided, too, unless they stay ``whole``: at a temperature, scales of a hierarchy would be of any
+    size.
+    """
+    dim = u.shape[1]
+    if not whole:
+        temperature = temperature_of(depths, counted, dim)
+        splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
+        return temperature, depths / temperature, splines, 0.0
+    added = splines.values_and_gradients(u)[0]
+    rest = depths - added
+    temperature = temperature_of((rest - rest.max())[added > added.max() - deepest(dim)], counted, dim)
+    depths = added + rest / temperature
+    return temperature, depths - depths.max(), splines, depths.max()
+
+
+def without_known(
+    values: np.ndarray, added: np.ndarray, finite: np.ndarray, near: np.ndarray, lowest: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values (n,) without the part of them that is ``added``, and where they have to be learned (n,), bool.
+
+    Where that part is deep alone, nothing has to be learned, and the rest may be of any size. The limit of depth is one
+    of the rest.
+    """
+    rest = np.where(finite, values - added, values)
+    return np.maximum(rest, rest[near].max() + lowest), added > added[near].min() + lowest
 
 
 def without_spurious_mass(

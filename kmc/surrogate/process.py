@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from kmc.surrogate.covariance import (
 from kmc.surrogate.density import InCoordinates
 from kmc.surrogate.jit_state import SurrogateJitState
 from kmc.surrogate.known import KnownPart, Splines, no_splines
-from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, without_spurious_mass
+from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, tempered, without_known, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, bump_values, mean_values
 from kmc.surrogate.regression import (
     SCALED,
@@ -148,42 +148,6 @@ class Seen(NamedTuple):
     known: KnownPart | None = None  # of the log-density
 
 
-class Kind(Protocol):
-    """A way to make a process of evaluations."""
-
-    def first(self, seen: Seen, rng: np.random.Generator) -> Process:
-        """Fit to the first points."""
-
-    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
-        """Search for hyperparameters, from those of the last process and from ``start``."""
-
-    def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Process:
-        """Fit with the last hyperparameters."""
-
-    def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Process:
-        """Fit to the draws of a process of another kind."""
-
-
-class OfLogDensity:
-    """Regress the log-density."""
-
-    def first(self, seen: Seen, rng: np.random.Generator) -> Process:
-        """See :class:`Kind`."""
-        return first_fit(seen, rng)
-
-    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
-        """See :class:`Kind`."""
-        return fit_again(seen, last, start, rng)
-
-    def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Process:
-        """See :class:`Kind`."""
-        return condition_again(seen, last, rng)
-
-    def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Process:
-        """See :class:`Kind`."""
-        return fit_to_draws(seen, rng)
-
-
 def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
     """Fit in units of the standard deviations of the points; in non-centered coordinates if a hierarchy is declared."""
     transport = IDENTITY if seen.known is None or seen.known.transport == APART else seen.known.transport
@@ -276,85 +240,157 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
     Deeper values than a limit say "below it", and nothing else: they count, as this limit, where
     the mean would be higher, or where ``counting`` (n,) says so. With ``counted``, spurious mass is left.
     """
-    values = seen.values - transport.log_jacobian(seen.points)
-    u = transport(seen.points)
-    dim = u.shape[1]
-    splines = no_splines(dim)
-    if seen.known is not None and transport == seen.known.transport:
-        splines = seen.known.splines
-    hierarchical, whole = seen.known is not None and seen.known.transport != APART, isinstance(transport, NonCentered)
-    finite = np.isfinite(values)
-    wall, rows = _wall_and_rows(u, values, transport(seen.draws), rng, last)
-    u, values, finite = u[rows], values[rows], finite[rows]
-    highest = float(values[finite].max())
-    known = np.where(finite, values, values[finite].min() - _WITHOUT) - highest
-    gradients = seen.gradients[rows]
-    rows_each = 1.0 + dim * np.mean(np.isfinite(gradients).all(axis=1))  # of the regression, for a point
-    most = counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each)
-    temperature, known, splines, shift = _tempered(known, splines, u, most, whole=whole)
-    added, along = splines.values_and_gradients(u)
-    level = highest / temperature + shift
-    bending = _bending(splines, transport(seen.draws), coordinates)
-    lowest = -deepest(dim)
-    noise = by_depth(known, dim)[1]
-    near = known > lowest
-    limited, relevant = _without(known, added, finite, near, lowest)
-    z, prior = coordinates.map(u), _prior_precision(coordinates.map(transport(seen.draws)))
-    limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
-
-    slopes = _slopes_along_u(gradients, transport, seen.points[rows]) / temperature
-    slopes = slopes - (along / temperature if whole else along) + z @ prior @ coordinates.whitening.T
-    has_slopes = np.isfinite(slopes).all(axis=1)
-
-    def observed(rows) -> Observations:
-        some = np.arange(len(u))[rows]
-        given = some[has_slopes[some]]
-        given = given[np.argsort(-known[given], kind="stable")[: max(SETTINGS.exact - len(some), 0) // dim]]
-        if not len(given):
-            return Observations(u[rows], limited[rows], noise[rows])
-        return Observations(u[rows], limited[rows], noise[rows], u[given], slopes[given], noise[given])
-
-    counts = near
+    data = _data_of(seen, transport, coordinates, rng, last, counted)
+    dim, hierarchical = data.u.shape[1], seen.known is not None and seen.known.transport != APART
+    counts = data.near
     if counting is not None:
-        counts = counts | counting[rows] & relevant
+        counts = counts | counting[data.rows] & data.relevant
     theta, likelihood = starts[0], np.nan
     if last is not None:
-        theta = _shifted(theta, np.log(last.temperature / temperature))
+        theta = _shifted(theta, np.log(last.temperature / data.temperature))
     searched = None
     searches = 0 if last is not None else 2 if counting is None else 1
     while True:
+        # Search for hyperparameters, by representative values.
         if searches:
             some = np.flatnonzero(counts)
-            some = some[_representative(known[some], int(np.clip(1.2 * terms_of(dim), *SEARCHED) / rows_each))]
-            searched = observed(some)
+            most = int(np.clip(1.2 * terms_of(dim), *SEARCHED) / data.rows_each)
+            some = some[_representative(data.depths[some], most)]
+            searched = data.observed(some)
             found = _searched(searched, coordinates, starts, seen.noisy)
             theta, searches = found.hyperparameters, searches - 1
             likelihood = found.negative_log_likelihood
             if hierarchical:  # transports have temperatures of their own
-                likelihood += len(some) * np.log(temperature)
+                likelihood += len(some) * np.log(data.temperature)
+
+        # Condition on all values that count.
         some = np.flatnonzero(counts)
         if len(some) > SETTINGS.exact and not seen.noisy:  # more would make it inexact; noisy ones are averaged
-            some = some[_representative(known[some], SETTINGS.exact)]
-        regression = condition(observed(some), coordinates, theta)
-        mean = without_spurious_mass(regression, prior, bending, DENSITY.curvature if counted is None else np.inf)
-        high = ~counts & (relevant | hierarchical) & (mean_values(mean, coordinates, u)[:, 0] + added > lowest)
+            some = some[_representative(data.depths[some], SETTINGS.exact)]
+        regression = condition(data.observed(some), coordinates, theta)
+        curvature = DENSITY.curvature if counted is None else np.inf
+        mean = without_spurious_mass(regression, data.prior, data.bending, curvature)
+
+        # Deep values count, too, where the mean is higher than the limit.
+        heights = mean_values(mean, coordinates, data.u)[:, 0] + data.added
+        high = ~counts & (data.relevant | hierarchical) & (heights > -deepest(dim))
         if not high.any():
             break
         counts = counts | high
     # Values that are left out have been predicted, as far as their noise allows.
     if counting is not None:
-        likelihood += np.log(noise[counting[rows] & ~near & ~relevant]).sum()
+        likelihood += np.log(data.noise[counting[data.rows] & ~data.near & ~data.relevant]).sum()
     regression = replace(regression, negative_log_likelihood=likelihood)
-    reach = REACH * float(np.linalg.norm(coordinates.map(_near(u, known)), axis=1).max())
+    return _as_process(transport, coordinates, data, regression, mean, counts, searched)
+
+
+class _Data(NamedTuple):
+    """What is regressed in given coordinates, at a temperature: n points in front of the wall, or all."""
+
+    rows: np.ndarray  # of all evaluations, which of them these are, bool
+    u: np.ndarray  # (n, d)
+    depths: np.ndarray  # (n,), log-densities of u at the temperature, minus the highest one
+    limited: np.ndarray  # (n,), these without what is known, limited, plus half the prior mean's quadratic
+    slopes: np.ndarray  # (n, d), gradients of these along u, rows of NaN where they are not known
+    noise: np.ndarray  # (n,)
+    near: np.ndarray  # (n,), which are not deeper than the limit
+    relevant: np.ndarray  # (n,), where what is known is not deep alone
+    added: np.ndarray  # (n,), what is known
+    rows_each: float  # of the regression, for a point: more than 1 with gradients
+    prior: np.ndarray  # (d, d), precision of the prior mean in z
+    bending: np.ndarray  # (d, d), half the curvature in z of what is known
+    splines: Splines
+    wall: Wall | None
+    highest: float  # log-density of u
+    level: float  # this at the temperature
+    temperature: float
+
+    def observed(self, some: np.ndarray) -> Observations:
+        """Return the observations at some points, given by their indices, with the gradients of the highest ones."""
+        given = some[np.isfinite(self.slopes[some]).all(axis=1)]
+        most = max(SETTINGS.exact - len(some), 0) // self.u.shape[1]
+        given = given[np.argsort(-self.depths[given], kind="stable")[:most]]
+        values = self.u[some], self.limited[some], self.noise[some]
+        if not len(given):
+            return Observations(*values)
+        return Observations(*values, self.u[given], self.slopes[given], self.noise[given])
+
+
+def _data_of(seen, transport, coordinates, rng, last, counted) -> _Data:
+    """Return what is regressed of all evaluations, at the temperature at which so many of them count."""
+    values = seen.values - transport.log_jacobian(seen.points)
+    u, draws = transport(seen.points), transport(seen.draws)
+    dim = u.shape[1]
+
+    # Points behind a wall are left out. Without one, those of zero density are low.
+    finite = np.isfinite(values)
+    wall, rows = _wall_and_rows(u, values, draws, rng, last)
+    u, values, finite, gradients = u[rows], values[rows], finite[rows], seen.gradients[rows]
+    highest = float(values[finite].max())
+    depths = np.where(finite, values, values[finite].min() - _WITHOUT) - highest
+
+    # What is known of the log-density is taken off, at the temperature.
+    splines, whole = no_splines(dim), isinstance(transport, NonCentered)
+    if seen.known is not None and transport == seen.known.transport:
+        splines = seen.known.splines
+    rows_each = 1.0 + dim * np.mean(np.isfinite(gradients).all(axis=1))
+    most = counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each)
+    temperature, depths, splines, shift = tempered(depths, splines, u, most, whole=whole)
+    added, along = splines.values_and_gradients(u)
+    near = depths > -deepest(dim)
+    limited, relevant = without_known(depths, added, finite, near, -deepest(dim))
+
+    # The prior mean is taken off, too.
+    z, prior = coordinates.map(u), _prior_precision(coordinates.map(draws))
+    limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
+    slopes = _slopes_along_u(gradients, transport, seen.points[rows]) / temperature
+    slopes = slopes - (along / temperature if whole else along) + z @ prior @ coordinates.whitening.T
+    return _Data(
+        rows=rows,
+        u=u,
+        depths=depths,
+        limited=limited,
+        slopes=slopes,
+        noise=by_depth(depths, dim)[1],
+        near=near,
+        relevant=relevant,
+        added=added,
+        rows_each=rows_each,
+        prior=prior,
+        bending=_bending(splines, draws, coordinates),
+        splines=splines,
+        wall=wall,
+        highest=highest,
+        level=highest / temperature + shift,
+        temperature=temperature,
+    )
+
+
+def _as_process(transport, coordinates, data, regression, mean, counts, searched) -> Process:
+    """Return the density of a regression whose mean is without spurious mass, and whose data ``counts`` (n,) names."""
+    dim = data.u.shape[1]
+    reach = REACH * float(np.linalg.norm(coordinates.map(_near(data.u, data.depths)), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
-    state = _jit_state(mean, level, DENSITY.cap[0] + DENSITY.cap[1] * dim, reach)
-    state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=splines)
-    if wall is not None:
-        state = state._replace(wall=wall.state(whitening))
-    counting = np.zeros(len(rows), bool)
-    counting[rows] = counts
-    parts = transport, whitening, state, regression, mean, highest
-    return Process(*parts, temperature, reach, wall, counting, searched, splines)
+    state = _jit_state(mean, data.level, DENSITY.cap[0] + DENSITY.cap[1] * dim, reach)
+    state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=data.splines)
+    if data.wall is not None:
+        state = state._replace(wall=data.wall.state(whitening))
+    counting = np.zeros(len(data.rows), bool)
+    counting[data.rows] = counts
+    return Process(
+        transport=transport,
+        whitening=whitening,
+        jit_state=state,
+        regression=regression,
+        mean=mean,
+        highest=data.highest,
+        temperature=data.temperature,
+        reach=reach,
+        wall=data.wall,
+        counting=counting,
+        observed=searched,
+        known=data.splines,
+    )
 
 
 def _wall_and_rows(u, values, draws, rng, last):
@@ -364,34 +400,6 @@ def _wall_and_rows(u, values, draws, rng, last):
     if (wall is None and np.mean(finite) < 0.5) or (wall is not None and wall.loss > _BETTER_THAN_CHANCE * np.log(2.0)):
         return None, np.full(len(u), True)
     return wall, finite
-
-
-def _tempered(known, splines, u, counted, *, whole):
-    """Return the temperature, depths (n,) and splines at it, and the highest of these depths before it is taken off.
-
-    The splines are divided, too, unless they stay ``whole``: at a temperature, scales of a hierarchy would be of any
-    size.
-    """
-    dim = u.shape[1]
-    if not whole:
-        temperature = temperature_of(known, counted, dim)
-        splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
-        return temperature, known / temperature, splines, 0.0
-    added = splines.values_and_gradients(u)[0]
-    rest = known - added
-    temperature = temperature_of((rest - rest.max())[added > added.max() - deepest(dim)], counted, dim)
-    known = added + rest / temperature
-    return temperature, known - known.max(), splines, known.max()
-
-
-def _without(known, added, finite, near, lowest):
-    """Return the values (n,) without the part of them that is ``added``, and where they have to be learned (n,), bool.
-
-    Where that part is deep alone, nothing has to be learned, and the rest may be of any size. The limit of depth is one
-    of the rest.
-    """
-    rest = np.where(finite, known - added, known)
-    return np.maximum(rest, rest[near].max() + lowest), added > added[near].min() + lowest
 
 
 def _prior_precision(draws):
@@ -421,16 +429,6 @@ def _searched(observations, coordinates, starts, noisy):
     starts = [start._replace(noise=max(start.noise, 0.0)) for start in starts]
     lower = Hyperparameters(*SETTINGS.lower)._replace(length=0.0)
     return fit(observations, coordinates, starts, settings=replace(SETTINGS, lower=lower))
-
-
-def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
-    """Return the temperature, at least 1, at which ``counted`` values count fully.
-
-    ``depths`` (n,) are log-densities minus the highest one, in nats: at most 0. When all first values are thousands of
-    nats deep, the posterior is a needle that no chain finds. The tempered one is as wide as what is known, and the
-    temperature falls as higher values are found.
-    """
-    return max(1.0, float(np.sort(-depths)[:counted][-1]) / full_depth(dim))
 
 
 def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
@@ -538,8 +536,8 @@ def _shifted(theta, shift):
     return Hyperparameters(*(value if name == "length" else value + shift for name, value in theta._asdict().items()))
 
 
-def _near(u, known):
+def _near(u, depths):
     """Return the points that are not deep, or the best ones: what lies between them is known."""
     dim = u.shape[1]
-    near = u[known > -2.0 * full_depth(dim)]
-    return near if len(near) >= 2 * dim else u[np.argsort(-known, kind="stable")[: 2 * dim]]
+    near = u[depths > -2.0 * full_depth(dim)]
+    return near if len(near) >= 2 * dim else u[np.argsort(-depths, kind="stable")[: 2 * dim]]

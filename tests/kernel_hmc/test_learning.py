@@ -10,8 +10,9 @@ from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.sources import RADII, choose, climb
 from kmc.kernel_hmc.stopping import Prediction, calibration, is_learned
 from kmc.model.toys import Banana, Bimodal, Gaussian
+from kmc.surrogate.mass import temperature_of
 from kmc.surrogate.mean import mean_values
-from kmc.surrogate.process import Seen, first_fit, learned_coordinates, temperature_of
+from kmc.surrogate.process import Seen, first_fit, learned_coordinates
 
 
 def rows(target):

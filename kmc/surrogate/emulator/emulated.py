@@ -24,8 +24,8 @@ from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordi
 from kmc.surrogate.emulator.jit_state import EmulatorJitState, log_densities, slopes_along_components
 from kmc.surrogate.emulator.structure import FRESH, NORMAL, SMALLEST, Approximation, Data, Structure, information
 from kmc.surrogate.known import constrained, no_splines
-from kmc.surrogate.mass import deepest, full_depth
-from kmc.surrogate.process import REACH, Process, Seen, temperature_of
+from kmc.surrogate.mass import deepest, full_depth, temperature_of
+from kmc.surrogate.process import REACH, Process, Seen
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
 
 TOLERANCE = 0.05
@@ -79,7 +79,7 @@ class Emulated(Process):
 
 @dataclass(frozen=True)
 class Emulator:
-    """Regress the outputs of a simulator; see :class:`kmc.surrogate.process.Kind`."""
+    """Regress the outputs of a simulator; see :class:`kmc.kernel_hmc.kinds.Kind`."""
 
     structure: Structure
     approximation: Approximation | None = None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.run.run_statistics import Ascent
+from kmc.run.ascent import Ascent
 from tests.grids import slow_except
 
 SMALL = kmc.KernelHMC()
