@@ -87,9 +87,10 @@ class Model:
         and `kwargs` included, and returns the log-likelihood: a number, or an array (or a dict of arrays) with a number
         for each observation, which goes to the group ``log_likelihood`` of the results, so that ``arviz.loo`` works;
         optionally with a dict, as above. The second takes only the parameters. Where it is -inf, the likelihood is not
-        evaluated. It can be left out if parameters are declared with priors, whose log-density is added. Both values
-        are stored with the draws, in the group ``blobs``, as "total_log_likelihood" and "log_prior". For
-        :func:`kmc.evidence` the prior has to be normalized.
+        evaluated. If it is a sum over the parameters' numbers, it need not be learned: about 150 calls for each number,
+        before the first evaluation, tell. It can be left out if parameters are declared with priors, whose log-density
+        is added. Both values are stored with the draws, in the group ``blobs``, as "total_log_likelihood" and
+        "log_prior". For :func:`kmc.evidence` the prior has to be normalized.
     prior : callable, optional
         Draws from the prior: it takes a Generator and a number n, and returns arrays (n, ...) by name, or an array
         (n, d) if the parameters have no names. Chains start at such draws, and the group ``prior`` of the results holds

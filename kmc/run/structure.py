@@ -13,6 +13,7 @@ from scipy.special import gammaln, logit
 from kmc import likelihoods as of
 from kmc.errors import KmcWarning
 from kmc.model.model import Model
+from kmc.model.posterior import Posterior
 from kmc.model.simulation import OUTPUTS, KnownParts
 from kmc.model.space import Block
 from kmc.model.transforms import LENGTH, STEEPNESS, Above, Below, Between, Identity, LogOdds
@@ -34,6 +35,7 @@ from kmc.surrogate.known import ABOVE, BELOW, BETWEEN, IDENTITY, KnownPart, Spli
 
 _DRAWS = 2000  # of the prior, for the nodes of its splines
 _QUANTILES, _BEYOND = 193, 24  # nodes between these draws, and on each side of them
+_FEWER = 25, 12  # of a function of the user, which takes longer
 _FAR = 10.0  # times their range: the last node beyond
 _STEP = 1e-4  # of differences, relative to the distance of nodes
 _SEPARATE = 1e-2  # nats: largest error of a sum of functions of one coordinate each
@@ -229,21 +231,39 @@ def _joined(parts) -> Data:
 
 
 def added(model: Model) -> KnownPart | None:
-    """Return what the model adds to the user's function, prior and log-Jacobian.
+    """Return what the model adds to the user's likelihood, prior and log-Jacobian, with a `log_prior=` function.
 
     None if it is nothing, or no sum of functions of one number each, not even in the coordinates of
     :class:`kmc.surrogate.coordinates.noncentered.NonCentered`.
     """
-    space = model.parameter_space
-    if space is None:
+    space, function = model.parameter_space, isinstance(model.log_density, Posterior) and model.log_density.log_prior
+    blocks = {} if space is None else space.blocks
+    plain = all(type(block.transform) is Identity for block in blocks.values())
+    if not function and (space is None or (space.prior is None and plain)):
         return None
-    if space.prior is None and all(type(block.transform) is Identity for block in space.blocks.values()):
-        return None
-    noncentered = _noncentered(model, space.blocks, space.fixed)
+    noncentered = _noncentered(model, blocks, {} if space is None else space.fixed)
     if noncentered is None:
         return None
-    splines = _splines(_apart(model.log_added, noncentered), noncentered(_draws(space.initial_points, model.dim)))
+    draw = model.initial_points if function or space is None else space.initial_points
+    draws = noncentered(_draws(draw, model.dim))
+    if function:
+        splines = _splines_of_function(model, noncentered, draws)
+    else:
+        splines = _splines(_apart(model.log_added, noncentered), draws)
     return None if splines is None else KnownPart(noncentered if noncentered.size else APART, splines)
+
+
+def _splines_of_function(model: Model, noncentered: NonCentered, draws: np.ndarray) -> Splines | None:
+    """Return the splines of a prior that is a function of the user, from about 150 calls for each number."""
+
+    def log_added(x):
+        found = model.log_prior_apart(np.atleast_2d(x))
+        return found if x.ndim == 2 else found[0]
+
+    try:
+        return _splines(_apart(log_added, noncentered), draws, _FEWER)
+    except Exception:  # whatever a function raises where the sampler would not call it
+        return None
 
 
 def _apart(log_added, transport):
@@ -312,12 +332,15 @@ def _draws(draw, dim):
     return rng.uniform(-2.0, 2.0, (_DRAWS, dim)) if draws is None else draws
 
 
-def _splines(log_added, draws) -> Splines | None:
-    """Return a function of each coordinate that has the sum ``log_added``, from draws (k, d); None if there is none."""
+def _splines(log_added, draws, counts=(_QUANTILES, _BEYOND)) -> Splines | None:
+    """Return a function of each coordinate that has the sum ``log_added``, from draws (k, d); None if there is none.
+
+    ``counts`` are the numbers of nodes between the draws and on each side of them.
+    """
     dim = draws.shape[1]
     middle = np.median(draws, axis=0)
     constant = float(log_added(middle))
-    nodes = np.empty((dim, _QUANTILES + 2 * _BEYOND))
+    nodes = np.empty((dim, counts[0] + 2 * counts[1]))
     values, slopes = np.empty(nodes.shape), np.empty(nodes.shape)
 
     def along(i, u):
@@ -327,7 +350,7 @@ def _splines(log_added, draws) -> Splines | None:
 
     with np.errstate(all="ignore"):
         for i in range(dim):
-            nodes[i] = own = _nodes(draws[:, i])
+            nodes[i] = own = _nodes(draws[:, i], *counts)
             step = _STEP * np.minimum(np.diff(own, prepend=own[0] - 1.0), np.diff(own, append=own[-1] + 1.0))
             values[i] = along(i, own)
             slopes[i] = (along(i, own + step) - along(i, own - step)) / (2.0 * step)
@@ -344,9 +367,9 @@ def _splines(log_added, draws) -> Splines | None:
     return found if np.all(error < _SEPARATE * (1.0 + np.abs(true))) else None
 
 
-def _nodes(draws):
+def _nodes(draws, count, count_beyond):
     """Return quantiles of draws (n,), and nodes beyond them, increasing."""
-    inside = np.unique(np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES)))
-    inside = inside if len(inside) == _QUANTILES else np.linspace(draws.min() - 1.0, draws.max() + 1.0, _QUANTILES)
-    beyond = _FAR * (inside[-1] - inside[0]) * np.geomspace(1e-3, 1.0, _BEYOND)
+    inside = np.unique(np.quantile(draws, np.linspace(0.0, 1.0, count)))
+    inside = inside if len(inside) == count else np.linspace(draws.min() - 1.0, draws.max() + 1.0, count)
+    beyond = _FAR * (inside[-1] - inside[0]) * np.geomspace(1e-3, 1.0, count_beyond)
     return np.concatenate([inside[0] - beyond[::-1], inside, inside[-1] + beyond])

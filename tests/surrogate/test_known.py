@@ -50,6 +50,43 @@ def test_a_model_without_names_has_nothing_known():
     assert added(kmc.Model(lambda x: -x @ x, dim=2)) is None
 
 
+def log_prior(p):
+    return stats.t(3).logpdf(p["a"]) + stats.gamma(2.0).logpdf(p["b"])
+
+
+OF_FUNCTIONS = {
+    "names": kmc.Model(
+        log_likelihood=lambda p: 0.0, log_prior=log_prior, parameters={"a": kmc.Real(), "b": kmc.Positive()}
+    ),
+    "a vector": kmc.Model(log_likelihood=lambda x: 0.0, log_prior=lambda x: stats.t(3).logpdf(x).sum(), dim=2),
+    "vectorized": kmc.Model(
+        log_likelihood=lambda x: np.zeros(len(x)),
+        log_prior=lambda x: stats.t(3).logpdf(x).sum(axis=1),
+        dim=2,
+        vectorized=True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_FUNCTIONS)
+def test_a_function_that_is_a_sum_over_numbers_is_known(name):
+    model = OF_FUNCTIONS[name]
+    x = np.random.default_rng(3).uniform(-2.5, 2.5, (200, 2))
+    values, gradients = added(model).splines.values_and_gradients(x)
+    np.testing.assert_allclose(values, model.log_prior_apart(x), atol=2e-2)
+    slopes = [differences.gradient(lambda row: model.log_prior_apart(row[None])[0], row) for row in x[:20]]
+    np.testing.assert_allclose(gradients[:20], slopes, atol=0.1)
+
+
+def no_number(x):
+    raise RuntimeError("outside of the table")
+
+
+@pytest.mark.parametrize("function", [lambda x: -((x[0] - x[1]) ** 2), no_number, lambda x: -np.inf])
+def test_other_functions_are_learned(function):
+    assert added(kmc.Model(log_likelihood=lambda x: 0.0, log_prior=function, dim=2)) is None
+
+
 # The regression of a log-likelihood that depends on a sum of parameters, with a prior that no quadratic describes.
 
 PRIORS = model_of({"a": kmc.Interval(-1.0, 1.0), "b": kmc.LogNormal(0, 1), "c": kmc.StudentT(2, 0, 1)})
