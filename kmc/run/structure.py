@@ -258,6 +258,7 @@ def _splines_of_function(model: Model, noncentered: NonCentered, draws: np.ndarr
 
     def log_added(x):
         found = model.log_prior_apart(np.atleast_2d(x))
+        assert found is not None  # there is such a function
         return found if x.ndim == 2 else found[0]
 
     try:
