@@ -162,6 +162,7 @@ class Learning:
         self._rng, self._given, self._least, self._noisy, self._settings = rng, given, least, noisy, settings
         self._known = known
         self._kinds = KindChoice(kinds_of(structure, approximation))
+        self.left_out = self.points[:0], self.values[:0]  # what was evaluated, and is not learned from
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
         self._is_last = False  # whether it is asked for when learning would end
@@ -249,6 +250,7 @@ class Learning:
         if self._is_last and self._surprise(self._batch, self._forecast, values):
             self._doubt = MOST
         kept = values >= (self._lowest if self._is_last else -np.inf)  # a way up is no part of the posterior
+        self.left_out = np.vstack([self.left_out[0], self._batch[~kept]]), np.append(self.left_out[1], values[~kept])
         self._keep(self._batch[kept], values[kept], *(None if a is None else a[kept] for a in (gradients, outputs)))
         self._batch = None
 

@@ -158,6 +158,11 @@ class KernelHMCState:
         return (self._learning.points, self._learning.values) if self._learning else self._known
 
     @property
+    def left_out(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points (n, d) and values (n,) that learning asked for and left out: low ones, on the way of a climb."""
+        return self._learning.left_out if self._learning else (self._known[0][:0], self._known[1][:0])
+
+    @property
     def learned_outputs(self) -> np.ndarray | None:
         """Outputs (n, k) of a simulator at these points, rows of NaN where they are not known; None without one."""
         return self._learning.outputs if self._learning else self._outputs

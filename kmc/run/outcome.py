@@ -142,8 +142,9 @@ def _evaluations(run: JudgedRun) -> dict[str, Any]:
     learned_from = [own for one in parts if (own := one.evaluated()) is not None]
     if len(learned_from) < len(parts):  # the sampler fits no surrogate
         return {}
+    left_out = [own for one in parts if (own := one.left_out()) is not None]
     outputs = [one.learned_outputs() for one in parts]
-    return learned_evaluations(learned_from, outputs, [one.trace.proposals for one in parts])
+    return learned_evaluations(learned_from, left_out, outputs, [one.trace.proposals for one in parts])
 
 
 def _final(run: JudgedRun) -> dict[str, Any]:

@@ -213,20 +213,23 @@ def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.n
 
 def learned_evaluations(
     learned_from: Sequence[tuple[np.ndarray, np.ndarray]],
+    left_out: Sequence[tuple[np.ndarray, np.ndarray]],
     outputs: Sequence[np.ndarray | None],
     proposals: Sequence[Mapping[str, np.ndarray]],
 ) -> dict[str, Any]:
-    """Return the group of the evaluations that independent runs learned from, and of their chains' proposals.
+    """Return the group of the evaluations that independent runs learned from or left out, and of their proposals.
 
-    ``learned_from`` has points (n, d) and values (n,) of each run, ``outputs`` (n, k) those of a simulator there, which
-    are kept if all runs have them, and ``proposals`` "x" (chains, draws, d) and "lp" (chains, draws), or nothing.
+    ``learned_from`` and ``left_out`` have points (n, d) and values (n,) of each run, ``outputs`` (n, k) those of a
+    simulator where it learned from, which are kept if all runs have them, and ``proposals`` "x" (chains, draws, d) and
+    "lp" (chains, draws), or nothing.
     """
     dim = learned_from[0][0].shape[1]
-    found = [*learned_from, *((each["x"].reshape(-1, dim), each["lp"].ravel()) for each in proposals if each)]
+    proposed = [(each["x"].reshape(-1, dim), each["lp"].ravel()) for each in proposals if each]
+    found = [*learned_from, *left_out, *proposed]
     x, values = map(np.concatenate, zip(*found, strict=True))
     known = {}
     own = [each for each in outputs if each is not None]
-    if len(own) == len(learned_from):  # those of proposals are not learned from
+    if len(own) == len(learned_from):  # those of other points are not learned from
         learned = np.vstack(own)
         known = {OUTPUTS: np.pad(learned, ((0, len(x) - len(learned)), (0, 0)), constant_values=np.nan)}
     return as_evaluations(x, values, known)

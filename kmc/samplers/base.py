@@ -131,8 +131,12 @@ class SurrogateState(Protocol):
         """Points (n, d) and values (n,) to which the surrogate was fitted."""
 
     @property
+    def left_out(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points (n, d) and values (n,) that were evaluated, too, and not learned from."""
+
+    @property
     def learned_outputs(self) -> np.ndarray | None:
-        """Outputs (n, k) of a simulator at these points, rows of NaN where they are not known; None without one."""
+        """Outputs (n, k) of a simulator where the fit is, rows of NaN where they are not known; None without one."""
 
 
 @runtime_checkable

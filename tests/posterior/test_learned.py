@@ -105,6 +105,22 @@ def test_a_store_answers_too_and_its_evaluations_are_a_history(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_group_has_the_evaluations_of_climbs_and_of_the_burn_in():
+    """One start far below the others: learning ends with a climb from there, whose values it leaves out."""
+    called = []
+
+    def function(x):
+        called.append(tuple(x))
+        return normal(x)
+
+    initial = np.vstack([0.5 * np.eye(3), [[60.0, -50.0, 40.0]]])
+    run = kmc.sample(function, 3, initial=initial, draws=None, max_evaluations=150, seed=1, progress=False)
+    held = [tuple(x) for x in run["evaluations"]["x"].values]
+    assert len(held) == len(set(held)) and set(held) <= set(called)
+    # Of the burn-in it has states alone, not what was rejected.
+    assert run["posterior"].sizes["draw"] > 1 and len(held) > 0.95 * run.attrs["n_evaluations"]
+
+
 def test_a_run_of_more_than_1000_evaluations_has_no_such_group():
     run = kmc.sample(normal, dim=3, draws=None, max_evaluations=1100, seed=1, progress=False)
     assert "evaluations" not in (run.groups() if callable(run.groups) else [name.strip("/") for name in run.groups])
