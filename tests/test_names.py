@@ -6,8 +6,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from kmc._names import COMMAND, DISTRIBUTION
 from kmc._version import __version__
 
@@ -25,15 +23,13 @@ def test_the_project_has_these_names():
     assert all(line.startswith(f"{DISTRIBUTION}[") for line in own)
 
 
-@pytest.mark.parametrize(
-    "path", [*TEXTS, *sorted((ROOT / "kmc").rglob("*.py"))], ids=lambda p: str(p.relative_to(ROOT))
-)
-def test_no_hint_installs_or_runs_another_project(path):
-    text = path.read_text(encoding="utf-8")
-    assert not re.search(r"pip install [^\n]*\bkmc\b|\"kmc\[", text)
-    assert not re.search(rf"(``?|^|\"| )kmc ({SUBCOMMANDS})\b(?! continuous)", text, re.MULTILINE)
-    for hint in re.findall(r"pip install \"(\w+)\[(\w+)", text):
-        assert hint[0] == DISTRIBUTION and hint[1] in PROJECT["optional-dependencies"]
+def test_no_hint_installs_or_runs_another_project():
+    for path in [*TEXTS, *sorted((ROOT / "kmc").rglob("*.py"))]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"pip install [^\n]*\bkmc\b|\"kmc\[", text), path
+        assert not re.search(rf"(``?|^|\"| )kmc ({SUBCOMMANDS})\b(?! continuous)", text, re.MULTILINE), path
+        for hint in re.findall(r"pip install \"(\w+)\[(\w+)", text):
+            assert hint[0] == DISTRIBUTION and hint[1] in PROJECT["optional-dependencies"], path
 
 
 def test_the_citation_names_the_distribution():

@@ -1,14 +1,10 @@
 """Each option of a public class or function changes a result, or is refused: none is ignored.
 
-Options of samplers and estimators are changed one by one in a table. Those of functions have tests in the file of
-their subject; here it is only checked that some test passes each of them.
+Those of functions have tests in the file of their subject.
 """
 
-import ast
-import inspect
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +12,9 @@ import pytest
 
 import kmc
 from kmc.bases import Monomials
-from kmc.cli import _parser
 from kmc.kernels import Matern52
 from kmc.model.toys import Banana
 
-TESTS = Path(__file__).parent
 RNG = np.random.default_rng(0)
 TARGET = Banana(2, b=0.03)
 START = RNG.normal(0.0, 3.0, (8, 2))
@@ -269,10 +263,6 @@ ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 # Functions and small classes, as far as the tests of their subjects leave options out
 
 
-def dimensions(parameter: Any) -> list[np.ndarray]:
-    return [np.empty(kmc.Model(lambda p: 0.0, parameters={"a": parameter}).dim)]
-
-
 def driven(state: Any) -> list[np.ndarray]:
     while not state.done:
         state.tell([TARGET(x) for x in state.ask()])
@@ -290,24 +280,7 @@ def decomposed(form: Any) -> list[np.ndarray]:
 
 
 CHAINS = X.reshape(4, 30, 2)
-SHAPED: dict[Any, dict[str, Any]] = {
-    kmc.Angle: {},
-    kmc.Beta: {"alpha": 1.0, "beta": 2.0},
-    kmc.CorrelationCholesky: {"size": 2},
-    kmc.LowerBound: {"lower": 0.0},
-    kmc.Ordered: {"size": 2},
-    kmc.StudentT: {"df": 3.0},
-    kmc.Cauchy: {"center": 0.0, "scale": 1.0},
-    kmc.InverseGamma: {"alpha": 3.0, "scale": 1.0},
-    kmc.TruncatedNormal: {"mean": 0.0, "sd": 1.0},
-    kmc.VonMises: {"center": 0.0, "concentration": 1.0},
-    kmc.CircularUniform: {},
-    kmc.LKJ: {"size": 2},
-    kmc.PositiveDefinite: {"size": 2},
-}
 OTHERS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
-    kind: (dimensions, base, {"shape": 3}) for kind, base in SHAPED.items()
-} | {
     kmc.AskTell: (
         driven,
         {"sampler": kmc.RandomWalkMetropolis(), "initial": START, "draws": 20, "seed": 1},
@@ -401,53 +374,3 @@ def test_options_without_an_effect_are_refused(message):
 
 
 # No public option is forgotten
-
-RESULTS = "ControlFunctional Decomposition EvaluationError KernelClusters KmcWarning Progress SteinDiscrepancy"
-"""Classes that are made by kmc, not by users."""
-
-ELSEWHERE = {
-    "NeuralEigenfunctions": {"batch_size"},
-    "from_umbridge": {"config", "inputs", "timeout"},
-    "sample": {"history"},
-}
-"""Options that tests pass in another way."""
-
-
-def public():
-    for module in (kmc, kmc.scores, kmc.spectral, kmc.regression, kmc.diagnostics):
-        for name in module.__all__:
-            value = getattr(module, name)
-            if (inspect.isfunction(value) or inspect.isclass(value)) and name not in RESULTS.split():
-                yield name, value
-
-
-@cache
-def passed_in_tests():
-    """Names of functions with the names and positions of arguments that tests pass to them."""
-    found = set()
-    for path in TESTS.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                found |= {(name, keyword.arg) for keyword in node.keywords}
-                found |= {(name, position) for position in range(len(node.args))}
-    return found
-
-
-@pytest.mark.parametrize(("name", "value"), [pytest.param(*one, id=one[0]) for one in public()])
-def test_each_option_is_tested(name, value):
-    known = set(TABLE[value][2]) if value in TABLE else set()
-    name = "sample" if name == "iterate" else name  # which hands its arguments on in the same way
-    known |= ELSEWHERE.get(name, set())
-    for position, parameter in enumerate(inspect.signature(value).parameters.values()):
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or parameter.name in known:
-            continue
-        assert {(name, parameter.name), (name, position)} & passed_in_tests(), f"no test of {name}({parameter.name}=)"
-
-
-def test_each_option_of_the_command_is_tested():
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted((TESTS / "cli").glob("*.py")))
-    for command, parser in _parser()._subparsers._group_actions[0].choices.items():
-        for action in parser._actions:
-            options = action.option_strings
-            assert not options or any(f'"{option}' in text for option in options), f"no test of {command} {options}"

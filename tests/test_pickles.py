@@ -1,10 +1,11 @@
-"""Public objects survive pickle and deepcopy with the same results."""
+"""Public objects survive pickle and deepcopy with the same results.
+
+Kernels, estimators and parameters have tests of that among those of their kind.
+"""
 
 import ast
 import copy
-import inspect
 import pickle
-import types
 import warnings
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from scipy import stats
 
 import kmc
-from kmc import bases, diagnostics, forms, kernels, regression, scores, spectral
+from kmc import bases, diagnostics, forms, kernels, scores, spectral
 from kmc.pickles import Untrusted, load_pickle
 from tests.run.store.hostile import Payload
 
@@ -25,9 +26,6 @@ PATH = np.cumsum(RNG.standard_normal((90, 2)), axis=0) * 0.2
 
 COPIES = {
     "pickle": lambda thing: pickle.loads(pickle.dumps(thing)),
-    "cloudpickle": lambda thing: pytest.importorskip("cloudpickle").loads(
-        pytest.importorskip("cloudpickle").dumps(thing)
-    ),
     "deepcopy": copy.deepcopy,
 }
 
@@ -35,10 +33,6 @@ pytestmark = pytest.mark.arviz
 
 
 # What two of a kind are compared by
-
-
-def itself(thing):
-    return repr(thing)
 
 
 def draws(model):
@@ -67,10 +61,6 @@ def draws_of_a_parameter(parameter):
     return draws(kmc.Model(flat_normal, parameters={"a": parameter}))
 
 
-def matrix(kernel):
-    return kernels.kernel_derivative(kernel, "k", POINTS, POINTS)
-
-
 def basis_values(basis):
     return basis.values(POINTS)
 
@@ -81,18 +71,6 @@ def fields_of(thing):
 
 def of_an_error(error):
     return type(error), str(error), error.position, error.parameters, getattr(error, "idata", None) is None
-
-
-def prediction(estimator):
-    if not getattr(estimator, "__sklearn_is_fitted__", lambda: True)():
-        return repr(estimator)
-    for name in ("gradient", "transform", "predict"):
-        if hasattr(estimator, name):
-            try:
-                return getattr(estimator, name)(POINTS)
-            except TypeError:  # eigenvectors of a graph have no gradients
-                continue
-    raise AssertionError(estimator)
 
 
 # The cases: of a public class, one or more instances, and what must be the same
@@ -108,14 +86,6 @@ def flat_normal(parameters):
 
 def named(parameters, rate):
     return -rate * parameters["sigma"] - 0.5 * float(np.sum(parameters["theta"] ** 2))
-
-
-def decreasing(s):
-    return np.exp(-0.5 * s)
-
-
-def slope(s):
-    return -0.5 * np.exp(-0.5 * s)
 
 
 def square(x):
@@ -141,51 +111,17 @@ GAUSSIAN = kernels.Gaussian(2.0)
 SECTIONS = bases.KernelSections(GAUSSIAN, X[:5])
 
 
-def fitted(estimator, *data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return estimator.fit(*data)
-
-
-def estimators(cls, *data, **options):
-    return [cls(**options), fitted(cls(**options), *data)], prediction
-
-
-SMALL = {"n_basis": 6, "random_state": 0}
-TWO = {"n_components": 2, "bandwidth": 1.0, **SMALL}
 CASES = {
     # of kmc itself
     kmc.AdaptiveMetropolis: lambda: ([kmc.AdaptiveMetropolis(adaptation="freeze")], draws_of_it),
-    kmc.AdaptiveLangevin: lambda: ([kmc.AdaptiveLangevin(max_states=50)], draws_of_it),
-    kmc.DelayedAcceptance: lambda: ([kmc.DelayedAcceptance(max_states=50)], draws_of_it),
     kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
-    kmc.Kameleon: lambda: ([kmc.Kameleon(max_states=50)], draws_of_it),
     kmc.Tempered: lambda: ([kmc.Tempered(temperatures=(1, 3))], draws_of_it),
-    kmc.RandomWalkMetropolis: lambda: ([kmc.RandomWalkMetropolis(scale=[0.5, 1.0])], draws_of_it),
     kmc.Model: lambda: ([kmc.Model(normal, dim=2), kmc.Model(normal, dim=2, initial=X, noisy=True), NAMED], draws),
-    kmc.Positive: lambda: ([kmc.Positive((1, 2))], draws_of_a_parameter),
     kmc.Simplex: lambda: ([kmc.Simplex(3)], draws_of_a_parameter),
-    kmc.CorrelationCholesky: lambda: ([kmc.CorrelationCholesky(2)], draws_of_a_parameter),
     kmc.Circular: lambda: ([kmc.Circular(0.0, 2.0)], draws_of_a_parameter),
     kmc.Prior: lambda: ([kmc.Prior(stats.gamma(2.0)), kmc.Prior(stats.dirichlet([1.0, 2.0]))], draws_of_a_parameter),
-    kmc.Normal: lambda: ([kmc.Normal(0.0, 2.0)], draws_of_a_parameter),
     kmc.Dirichlet: lambda: ([kmc.Dirichlet([1.0, 2.0])], draws_of_a_parameter),
     kmc.EvaluationError: lambda: ([an_error()], of_an_error),
-    # kernels
-    kernels.Gaussian: lambda: ([GAUSSIAN], matrix),
-    kernels.Exponential: lambda: ([kernels.Exponential(2.0)], matrix),
-    kernels.Matern52: lambda: ([kernels.Matern52(2.0)], matrix),
-    kernels.Matern72: lambda: ([kernels.Matern72(2.0)], matrix),
-    kernels.InverseMultiquadric: lambda: ([kernels.InverseMultiquadric(2.0, 0.7)], matrix),
-    kernels.Polynomial: lambda: ([kernels.Polynomial(3, 0.5)], matrix),
-    kernels.ExponentialDotProduct: lambda: ([kernels.ExponentialDotProduct(2.0)], matrix),
-    kernels.Sum: lambda: ([GAUSSIAN + kernels.Matern52()], matrix),
-    kernels.Product: lambda: ([GAUSSIAN * kernels.Polynomial()], matrix),
-    kernels.Scale: lambda: ([3.0 * GAUSSIAN], matrix),
-    kernels.Metric: lambda: ([kernels.Metric(GAUSSIAN, np.tri(2))], matrix),
-    kernels.RadialFunction: lambda: ([kernels.RadialFunction([decreasing, slope], 2.0)], matrix),
-    kernels.DotProductFunction: lambda: ([kernels.DotProductFunction([decreasing, slope], 2.0)], matrix),
-    kernels.Program: lambda: ([kernels.program(GAUSSIAN + kernels.Matern52())], fields_of),
     # bases
     bases.KernelSections: lambda: ([SECTIONS], basis_values),
     bases.KernelGradients: lambda: ([bases.KernelGradients(GAUSSIAN, X[:5], [0, 3])], basis_values),
@@ -199,22 +135,6 @@ CASES = {
     # forms
     forms.Forms: lambda: ([forms.accumulate(SECTIONS, X, ("mass", "dirichlet"))], fields_of),
     forms.Lagged: lambda: ([forms.accumulate(SECTIONS, PATH, ("lagged",), lagtime=1).get("lagged")], fields_of),
-    # estimators
-    scores.GaussianScore: lambda: estimators(scores.GaussianScore, X),
-    scores.NystromKEF: lambda: estimators(scores.NystromKEF, X, **SMALL),
-    scores.LiteKEF: lambda: estimators(scores.LiteKEF, X, **SMALL),
-    scores.FiniteKEF: lambda: estimators(scores.FiniteKEF, X, **SMALL),
-    scores.FullKEF: lambda: estimators(scores.FullKEF, X, regularization=0.01),
-    scores.DenoisingAutoencoder: lambda: estimators(
-        scores.DenoisingAutoencoder, X, n_hidden=3, max_iter=5, random_state=0
-    ),
-    regression.HermiteRegression: lambda: estimators(regression.HermiteRegression, X, Y, -X, **SMALL),
-    spectral.DiffusionMap: lambda: estimators(spectral.DiffusionMap, X, **TWO),
-    spectral.TransitionOperator: lambda: estimators(spectral.TransitionOperator, PATH, **TWO),
-    spectral.GraphLaplacian: lambda: estimators(spectral.GraphLaplacian, X, n_components=2),
-    spectral.KernelJL: lambda: estimators(spectral.KernelJL, X, **TWO),
-    spectral.KernelPCA: lambda: estimators(spectral.KernelPCA, X, **TWO),
-    spectral.NystromEmbedding: lambda: estimators(spectral.NystromEmbedding, X, **TWO),
     # what functions return
     spectral.Decomposition: lambda: (
         [spectral.galerkin(spectral.DirichletForm(), bases.Monomials(2, 2), None, X)],
@@ -233,15 +153,6 @@ CASES = {
         fields_of,
     ),
 }
-
-
-def public():
-    """Every class in ``__all__`` of kmc and of its public modules."""
-    for package in (kmc, *(thing for name in kmc.__all__ if isinstance(thing := getattr(kmc, name), types.ModuleType))):
-        for name in package.__all__:
-            thing = getattr(package, name)
-            if inspect.isclass(thing):
-                yield thing
 
 
 def same(one, other):
