@@ -6,7 +6,6 @@ from scipy import stats
 from scipy.signal import lfilter
 
 from kmc.convergence import (
-    _autocorrelation_time,
     bulk_ess,
     disagreement,
     drift,
@@ -24,9 +23,9 @@ def by_arviz(draws):
 
 
 @pytest.mark.arviz
-@pytest.mark.parametrize("correlation", [-0.7, 0.0, 0.5, 0.9, 0.99])
-@pytest.mark.parametrize("draws", [10, 11, 13, 40, 101, 500])
-@pytest.mark.parametrize("chains", [1, 2, 4])
+@pytest.mark.parametrize("correlation", [-0.7, 0.5, 0.99])
+@pytest.mark.parametrize("draws", [10, 13, 101])
+@pytest.mark.parametrize("chains", [1, 4])
 def test_it_is_that_of_arviz(chains, draws, correlation):
     """With ties, too, which rejected proposals leave, and with a chain apart from the others."""
     noise = np.random.default_rng(draws).standard_normal((chains, draws, 4))
@@ -82,14 +81,6 @@ def test_chains_that_never_move():
 @pytest.mark.parametrize("shape", [(1, 100, 2), (4, 3, 2), (4, 0, 2)])
 def test_nothing_to_compare(shape):
     assert np.isnan(worst_rhat(np.zeros(shape)))
-
-
-@pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9])
-def test_the_autocorrelation_time_is_that_of_the_process(correlation):
-    """(1 + r) / (1 - r) of an autoregression; pieces of finite length see a little less."""
-    noise = np.random.default_rng(3).standard_normal((40, 2200)) * np.sqrt(1 - correlation**2)
-    pieces = lfilter([1.0], [1.0, -correlation], noise, axis=1)[:, 200:]
-    np.testing.assert_allclose(_autocorrelation_time(pieces), (1 + correlation) / (1 - correlation), rtol=0.1)
 
 
 def test_tails_hold_a_twentieth_of_the_draws_each():

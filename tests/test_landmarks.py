@@ -9,19 +9,6 @@ def points():
     return np.random.default_rng(9).standard_normal((500, 3))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 2, 51, 499])
-def test_landmarks_are_distinct_and_as_many_as_asked(points, count):
-    chosen = spread(points, count, np.random.default_rng(1))
-    assert len(np.unique(chosen)) == len(chosen) == count
-    assert chosen.min() >= 0 and chosen.max() < 500
-
-
-@pytest.mark.parametrize("count", [500, 700])
-def test_few_points_are_all_taken(points, count):
-    np.testing.assert_array_equal(np.sort(spread(points, count, np.random.default_rng(1))), np.arange(500))
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_extremes_are_covered(points, seed):
     """Five far points among 500: a random choice of 40 would miss most of them, the farthest points are they."""

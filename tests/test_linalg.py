@@ -7,10 +7,7 @@ from kmc.kernels import Gaussian
 from kmc.linalg import (
     eigen_whitening,
     eigh,
-    generalized_eigh,
-    ridge_path,
     solve_shifted,
-    symmetric_power,
 )
 
 pytestmark = pytest.mark.packages
@@ -36,32 +33,6 @@ def test_eigenvectors_are_orthonormal_and_in_columns(rng, driver):
     assert vectors.flags.f_contiguous
 
 
-@pytest.fixture
-def regression(rng):
-    """Centered design, y, weights that sum to one, and an extra quadratic term."""
-    phi, y, weights = rng.standard_normal((25, 5)), rng.standard_normal(25), 0.1 + rng.random(25)
-    weights /= weights.sum()
-    extra = rng.standard_normal((5, 5))
-    return phi - weights @ phi, y - weights @ y, weights, 0.02 * extra @ extra.T
-
-
-@pytest.mark.parametrize("regularization", [1e-6, 1e-2, 10.0])
-def test_ridge_path_solves(rng, regression, regularization):
-    phi, y, weights, _ = regression
-    mass, target = phi.T @ (weights[:, None] * phi), phi.T @ (weights * y)
-    expected = np.linalg.solve(mass + regularization * np.eye(5), target)
-    np.testing.assert_allclose(ridge_path(mass, target).coefficients(regularization), expected, rtol=1e-11)
-
-
-def test_symmetric_power(rng):
-    a = rng.standard_normal((4, 4))
-    a = a @ a.T
-    root = symmetric_power(a, -0.5)
-    np.testing.assert_allclose(root @ a @ root, np.eye(4), atol=1e-9)
-    np.testing.assert_allclose(symmetric_power(a, 2.0), a @ a, rtol=1e-9)
-    np.testing.assert_allclose(symmetric_power(np.diag([4.0, 0.0, -1.0]), 0.5, floor=0.01), np.diag([2.0, 0.1, 0.1]))
-
-
 def test_eigen_whitening_keeps_the_rank():
     rng = np.random.default_rng(5)
     factor = rng.standard_normal((8, 5))
@@ -83,15 +54,6 @@ def test_eigen_whitening_of_a_few_directions(most):
     assert w.shape == (60, min(most, 40))  # the rank is 40
     np.testing.assert_allclose(w.T @ gram @ w, np.eye(w.shape[1]), atol=1e-10)
     np.testing.assert_allclose(np.abs(np.sum(w * every[:, : w.shape[1]], axis=0)), np.sum(w**2, axis=0), rtol=1e-9)
-
-
-def test_generalized_eigenvalues_from_the_greatest():
-    rng = np.random.default_rng(6)
-    a, b = (m @ m.T + np.eye(6) for m in rng.standard_normal((2, 6, 6)))
-    values, vectors = generalized_eigh(a, b, 3)
-    np.testing.assert_allclose(a @ vectors, b @ vectors * values, atol=1e-9)
-    np.testing.assert_allclose(vectors.T @ b @ vectors, np.eye(3), atol=1e-10)
-    np.testing.assert_allclose(values, np.sort(np.linalg.eigvals(np.linalg.solve(b, a)).real)[::-1][:3])
 
 
 RNG = np.random.default_rng(0)
@@ -125,17 +87,6 @@ def test_fitted_values_are_within_the_tolerance(shift, preconditioned):
 def test_a_preconditioner_saves_products():
     plain = solve_shifted(product, 1e-4, RHS)
     assert solve_shifted(product, 1e-4, RHS, precondition=deflated(1e-4)).iterations < 0.3 * plain.iterations
-
-
-def test_any_shape():
-    found = solve_shifted(lambda v: product(v.reshape(-1)).reshape(20, 4), 0.1, RHS.reshape(20, 4))
-    np.testing.assert_allclose(found.x.reshape(-1), solve_shifted(product, 0.1, RHS).x, rtol=1e-9, atol=1e-12)
-
-
-def test_a_zero_right_hand_side_is_solved_by_zero():
-    found = solve_shifted(product, 0.1, np.zeros(80))
-    assert found.converged
-    assert not np.any(found.x)
 
 
 @pytest.mark.parametrize("most", [1, 5])

@@ -189,7 +189,6 @@ def test_values_by_name_and_pickles():
     ("options", "arguments", "message"),
     [
         ({}, (X, V, T[:, :1]), r"gradients has shape \(30, 1\): expected \(30, 2\)"),
-        ({}, (X, V, np.full((30, 2), np.nan)), "gradients contains NaN in row 0"),
         ({}, (X, V[:20], T), r"y has shape \(20,\): expected \(30,\)"),
         ({}, (X, None, T), "requires y to be passed"),
         ({}, (X, V, T, -np.ones(30)), "weights: expected non-negative"),
@@ -199,9 +198,7 @@ def test_values_by_name_and_pickles():
         ({"basis": "monomials", "degree": 0}, (X, V), "degree=0"),
         ({"bandwidth": "mean"}, (X, V), "bandwidth='mean'"),
         ({"regularization": -1.0}, (X, V), "regularization=-1.0"),
-        ({"regularization": "small"}, (X, V), "regularization='small'"),
         ({"kernel": "sinc"}, (X, V), "kernel='sinc'"),
-        ({"n_basis": 0}, (X, V), "n_basis=0"),
         ({"cv": 1}, (X, V), "cv=1"),
         ({"landmarks": np.ones((3, 5))}, (X, V), "landmarks has shape"),
     ],
