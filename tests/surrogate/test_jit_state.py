@@ -15,7 +15,7 @@ from kmc.surrogate.mass import without_spurious_mass
 from kmc.surrogate.mean import mean_gradients, mean_values
 from kmc.surrogate.process import PRIOR, Seen, _jit_state, fit_to_draws
 from kmc.surrogate.regression import Hyperparameters, Observations, condition
-from tests.jit_states import allocations, evaluate
+from tests.jit_states import evaluate
 from tests.oracles import differences, mcmc
 from tests.oracles import point as oracle
 
@@ -256,13 +256,6 @@ def test_splines_at_no_number():
 
 
 # Compiled code
-
-
-@pytest.mark.parametrize("name", ["kernels", "known slopes"])
-def test_a_point_allocates_nothing(name):
-    """A thousand points need as many allocations as one: the workspace and the result."""
-    one, many = allocations(jit_state.values_and_gradients, [(STATES[name], np.zeros((n, 3))) for n in (1, 1000)])
-    assert one == many > 0
 
 
 def test_fits_of_any_kind_do_not_recompile():

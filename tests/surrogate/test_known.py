@@ -7,7 +7,6 @@ from scipy import stats
 import kmc
 from kmc.run.structure import added
 from kmc.surrogate.coordinates.transport import APART, IDENTITY
-from kmc.surrogate.mass import without_known
 from kmc.surrogate.process import Seen, condition_again, first_fit, fit_again
 from kmc.surrogate.regression import STARTS
 from tests.oracles import differences
@@ -144,11 +143,3 @@ def test_gradients_of_the_whole_log_density_are_used():
     fresh = rng.uniform(-1.0, 1.0, (500, 3))
     assert process.temperature == 1.0 and process.transport == APART
     assert np.std(process.log_density(fresh) - density(fresh)) < 0.1
-
-
-def test_the_limit_of_depth_is_one_of_what_is_learned():
-    """A value that is deep by what is known says all of the rest; one that is deep otherwise, that the rest is low."""
-    values, known = np.array([0.0, -2.0, -50.0, -50.0, -1e6]), np.array([0.0, -1.0, -49.0, -2.0, -1e6 + 1.0])
-    rest, relevant = without_known(values, known, np.full(5, True), values > -30.0, -30.0)
-    np.testing.assert_allclose(rest, [0.0, -1.0, -1.0, -30.0, -1.0])
-    np.testing.assert_array_equal(relevant, [True, True, False, True, False])

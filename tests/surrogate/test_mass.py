@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kmc.surrogate.covariance import Coordinates, scaled_coordinates
-from kmc.surrogate.mass import DENSITY, by_depth, without_spurious_mass
+from kmc.surrogate.mass import DENSITY, without_spurious_mass
 from kmc.surrogate.mean import mean_values
 from kmc.surrogate.regression import Observations, fit
 
@@ -49,14 +49,6 @@ def test_where_nothing_is_known_the_prior_mean_holds():
     regression = fit(Observations(points, values + 0.25 * np.sum(z**2, axis=1)), scaled_coordinates(points))
     mean = without_spurious_mass(regression, 0.5 * np.eye(2))
     np.testing.assert_allclose(mean_values(mean, regression.coordinates, points)[:, 0], values, atol=0.05)
-
-
-def test_values_are_limited_and_noisy_by_their_depth():
-    # In two dimensions 6 nats count fully, and 24 are the limit.
-    values = 5.0 - np.array([0.0, 6.0, 16.0, 24.0, 1e6])
-    limited, noise = by_depth(values, 2)
-    np.testing.assert_allclose(5.0 - limited, [0.0, 6.0, 16.0, 24.0, 24.0])
-    np.testing.assert_allclose(noise, [0.0, 0.0, 1.0, 1.8, 1.8])
 
 
 def test_what_is_known_apart_falls_for_the_rest():
