@@ -35,19 +35,19 @@ def conjugate(scale=1.0, **options):
 
 @pytest.fixture(scope="module")
 def found():
-    return kmc.simulation_based_calibration(conjugate(), simulate, 60, seed=1, **QUICK)
+    return kmc.simulation_based_calibration(conjugate(), simulate, 30, seed=1, **QUICK)
 
 
 def test_a_right_model_has_uniform_ranks(found):
     assert found["p_value"]["mu"] > 0.01 and found["p_value"]["log_likelihood"] > 0.01
     assert json.loads(found.attrs["warnings"]) == []
     ranks, draws = found["ranks"]["mu"].values, found["runs"]["n_draws"].values
-    assert ranks.shape == draws.shape == (1, 60) and np.all((ranks >= 0) & (ranks <= draws))
+    assert ranks.shape == draws.shape == (1, 30) and np.all((ranks >= 0) & (ranks <= draws))
     assert np.median(draws) > 60
     u = found["prior_sbc"]["mu"].values
     assert np.all((u * (draws + 1) >= ranks) & (u * (draws + 1) <= ranks + 1))
-    assert abs(found["prior"]["mu"].values.mean()) < 4 * 2 / np.sqrt(60)
-    assert found["runs"]["warned"].sel(code="few-effective-draws").shape == (1, 60)
+    assert abs(found["prior"]["mu"].values.mean()) < 4 * 2 / np.sqrt(30)
+    assert found["runs"]["warned"].sel(code="few-effective-draws").shape == (1, 30)
 
 
 @pytest.mark.slow
@@ -205,15 +205,6 @@ def test_models_of_vectors():
     assert np.all(np.abs(kmc.simulation_based_calibration(cube, lambda x, rng: x, 3, **QUICK)["prior"]["x"]) < 1)
 
 
-@pytest.mark.slow
-def test_ties_have_a_random_rank():
-    model = kmc.Model(
-        log_likelihood=lambda p, y: np.zeros(len(p["mu"])), parameters={"mu": kmc.Normal(0, 1)}, vectorized=True
-    )
-    found = kmc.simulation_based_calibration(model, lambda p, rng: None, 20, seed=1, **QUICK)
-    assert found["p_value"]["log_likelihood"] > 0.01
-
-
 def test_what_cannot_be_calibrated():
     with pytest.raises(TypeError, match=r"model=.*expected a kmc\.Model"):
         kmc.simulation_based_calibration(log_likelihood, simulate)
@@ -255,16 +246,6 @@ def test_uniform_numbers_are_within_the_band_as_often_as_it_says():
     assert abs(inside - 0.95) < 4 * np.sqrt(0.95 * 0.05 / sets)  # the band itself is of 10,000 sets
     p = np.array([uniformity(rng.random(n))[0] for _ in range(sets)])
     assert abs(np.mean(p < 0.1) - 0.1) < 4 * np.sqrt(0.1 * 0.9 / sets)
-
-
-@pytest.mark.slow
-def test_more_numbers_than_points():
-    """The distribution of the largest deviations does not depend on the number much, nor does memory."""
-    rng = np.random.default_rng(1)
-    z, low, high = uniformity(rng.random(4000))[1]
-    assert len(z) == len(low) == 1001
-    assert 2 * np.sqrt(0.25 / 4000) < np.max(high - z) < 4 * np.sqrt(0.25 / 4000)
-    assert uniformity(rng.random(4000) ** 1.1)[0] < 0.01
 
 
 def test_many_quantities_are_not_too_many_for_a_warning():

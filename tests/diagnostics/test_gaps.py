@@ -8,7 +8,6 @@ import pytest
 from kmc.diagnostics import Gap, langevin_gap, langevin_modes, spectral_gap
 from kmc.errors import KmcWarning
 from tests.diagnostics.test_modes import autoregressions
-from tests.grids import slow_except
 
 
 @pytest.mark.parametrize("phi", [0.8, -0.6, 0.0])
@@ -36,18 +35,6 @@ def test_chains_of_one_target_have_one_langevin_gap_and_gaps_of_their_own():
         chain, target = spectral_gap(x, n_basis=60), langevin_gap(x, n_basis=60)
         assert abs(chain - (1 - phi)) < 3 * chain.std_error < 0.6 * (1 - phi) + 0.03
         assert abs(target - 1.0) < 3 * target.std_error
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("chains", "phi"), slow_except([(4, 0.5), (16, 0.9), (1, 0.9)], {(16, 0.9)}))
-def test_standard_errors_know_of_autocorrelation(chains, phi):
-    """Errors over their stated sizes, of 12 runs: of independent draws the errors would be four times smaller."""
-    runs = [autoregressions((chains, 6400 // chains, 1), phi, seed) for seed in range(12)]
-    for function, truth in ((spectral_gap, 1 - phi), (langevin_gap, 1.0)):
-        gaps = [function(x, n_basis=30) for x in runs]
-        ratio = np.std(gaps, ddof=1) / np.mean([gap.std_error for gap in gaps])
-        assert 0.3 < ratio < 1.7  # 12 runs know it to 20 %; those of the target are wide
-        assert abs(np.mean(gaps) - truth) < 1.5 * np.mean([gap.std_error for gap in gaps])
 
 
 def test_the_error_at_a_longer_lagtime():

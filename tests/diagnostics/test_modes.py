@@ -27,12 +27,6 @@ def hidden_sign(sign, phi, rho, dim, seed):
     return x
 
 
-def flips(chains, draws, rate, seed):
-    rng = np.random.default_rng(seed)
-    start = rng.choice([-1.0, 1.0], (chains, 1))
-    return start * np.where(np.cumsum(rng.random((chains, draws)) < rate, axis=1) % 2, -1.0, 1.0)
-
-
 SIGNS = [1, -1, 1, -1], [1, 1, -1, -1], [1, 1, 1, -1], [-1, 1, 1, 1]
 
 
@@ -60,15 +54,6 @@ def test_a_frozen_correlation_of_two_among_twenty(seed):
     assert modes["rhat"].values[0] > 1.2
     assert modes["lagtime"].values[0] == 8
     assert max(slow_modes(x, 1, lag)["rhat"].values[0] for lag in (1, 8)) < 1.15
-
-
-@pytest.mark.slow
-def test_a_correlation_that_flips_now_and_then():
-    sign = flips(4, 5000, 1e-3, 2)
-    modes = slow_modes(hidden_sign(sign, 0.8, 0.95, 3, 3), 2)
-    assert abs(np.corrcoef(modes["value"].values[..., 0].ravel(), sign.ravel())[0, 1]) > 0.7
-    truth = 4 * 2500 * np.tanh(1e-3)  # n (1 - λ) / (1 + λ) with λ = exp(-2 rate), of half of the draws
-    assert truth / 2.5 < modes["ess"].values[0] < 2.5 * truth
 
 
 @pytest.mark.parametrize("seed", slow_except(range(4), {3}))
@@ -136,14 +121,6 @@ def test_the_dataset():
     value = modes["value"].values.reshape(-1, 3)
     assert np.abs(np.corrcoef(value.T) - np.eye(3)).max() < 0.7
     assert list(slow_modes(data, 1, var_names=["theta"], n_basis=60)["parameter"].values) == ["theta[0]", "theta[1]"]
-
-
-@pytest.mark.slow
-def test_more_modes_than_the_draws_determine():
-    options = {"draws": None, "max_evaluations": 700, "seed": 1, "progress": False}
-    idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, **options)
-    modes = slow_modes(idata, n_modes=200)
-    assert 10 < modes.sizes["mode"] <= 200 and np.all(np.isfinite(modes["value"]))
 
 
 def test_monotone_functions_of_parameters_change_nothing():

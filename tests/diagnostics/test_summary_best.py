@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def idata():
     parameters = {"a": kmc.Gamma(3, 1), "b": kmc.Real(2)}
     model = kmc.Model(lambda p: -3.0 * p["a"] - 0.5 * float(p["b"] @ p["b"]), parameters=parameters)
-    return kmc.sample(model, draws=300, max_evaluations=900, seed=1, progress=False)
+    return kmc.sample(model, sampler="adaptive-metropolis", draws=200, warmup=100, seed=1, progress=False)
 
 
 def test_the_best_draw_is_the_one_nearest_to_the_mode_of_the_parameters(idata):

@@ -140,25 +140,6 @@ def test_an_interval_that_cuts_the_angle_is_warned_of():
     assert "w lie" in sentence and "kmc.Circular(0, 6.28319)" in sentence
 
 
-@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-@pytest.mark.parametrize("way", ["arrays", "mappings", "the model's own"])
-def test_start_points_by_name(way):
-    seen = []
-
-    def watched(p):
-        seen.append(p["w"])
-        return orbit(p)
-
-    start = {"K": [15.0, 18.0, 20.0, 25.0], "w": [0.1, 6.2, 0.0, 3.0]}
-    each = [{name: values[i] for name, values in start.items()} for i in range(4)]
-    own = start if way == "the model's own" else None
-    model = kmc.Model(watched, parameters={"K": kmc.Positive(), "w": kmc.Circular(0, 2 * np.pi)}, initial=own)
-    initial = {"arrays": start, "mappings": each}.get(way)
-    kmc.sample(model, initial=initial, sampler="random-walk", draws=2, warmup=0, seed=0, progress=False)
-    np.testing.assert_allclose(np.cos(seen[:4]), np.cos(start["w"]), atol=1e-12)
-    np.testing.assert_allclose(np.sin(seen[:4]), np.sin(start["w"]), atol=1e-12)
-
-
 def test_arrays_of_angles_with_labels():
     model = kmc.Model(
         lambda p: float(np.sum(np.cos(p["phi"]))),

@@ -87,26 +87,6 @@ def test_what_cannot_be_computed_has_density_zero(coordinate, value):
     assert lv.log_density(x) == -math.inf
 
 
-@pytest.mark.slow
-def test_the_density_has_no_holes():
-    """Steps that the solver tries and rejects may be absurd; these parameters made it try some."""
-    x = np.log([0.635, 0.028, 0.574, 0.022, 61.966, 5.924, 0.149, 0.743])
-    points = np.concatenate(
-        [x + 0.01 * np.random.default_rng(6).standard_normal((300, 8)), posterior_like(np.random.default_rng(7), 300)]
-    )
-    assert all(math.isfinite(lv.log_density(x)) for x in points)
-
-
-@pytest.mark.slow
-def test_starts_are_finite_over_dispersed_and_reproducible():
-    starts = lv.initial(np.random.default_rng(5), 400)
-    assert starts.shape == (400, 8)
-    np.testing.assert_array_equal(starts, lv.initial(np.random.default_rng(5), 400))
-    assert all(math.isfinite(lv.log_density(x)) for x in starts)
-    relative = [sd / mean for mean, sd in lv.PUBLISHED.values()]
-    assert np.all(starts.std(axis=0) > 1.3 * np.array(relative))
-
-
 def test_the_model_with_its_parts_apart_is_the_log_density():
     model = lv.model()
     assert tuple(model.dims) == lv.PARAMETERS

@@ -322,7 +322,8 @@ def test_a_hierarchical_model_is_sampled():
         lambda p: -0.5 * float(np.sum(((y - p["theta"]) / errors) ** 2)),
         parameters={"tau": kmc.HalfNormal(5), "theta": kmc.Normal(0, "tau", shape=2)},
     )
-    idata = kmc.sample(model, max_evaluations=1500, draws=None, seed=1, progress=False)
+    sampler = kmc.KernelHMC(learning_share=0.2)
+    idata = kmc.sample(model, sampler=sampler, max_evaluations=900, draws=None, seed=1, progress=False)
     draws = idata.posterior["theta"]
     error = draws.std(("chain", "draw")) / np.sqrt(bulk_ess(draws.values))
     np.testing.assert_array_less(np.abs(draws.mean(("chain", "draw")) - expected), 4 * error)

@@ -12,6 +12,7 @@ import scipy.stats
 
 import kmc
 from kmc.likelihoods import Custom, Normal, Poisson
+from tests.values import groups as groups_of
 
 T = np.linspace(0.0, 3.0, 12)
 DATA = 2.0 * np.exp(-1.2 * T) + 0.1 * np.random.default_rng(0).standard_normal(12)
@@ -61,11 +62,6 @@ def quick(of, **options):
 
 def same(one, other, groups=("posterior", *ON_DRAWS)):
     return all(one[group].equals(other[group]) for group in groups)
-
-
-def groups_of(idata):
-    """Names of groups, in the container of the installed ArviZ."""
-    return set(idata.groups()) if callable(idata.groups) else {path.strip("/") for path in idata.groups}
 
 
 def elpd(idata):
@@ -342,9 +338,3 @@ def test_a_result_is_extended():
     assert all(longer[group].isel(draw=slice(0, 30)).equals(first[group]) for group in ("posterior", *ON_DRAWS))
     z = ((longer["posterior_predictive"]["y"] - longer["outputs"]["y"]) / longer["posterior"]["sigma"]).values
     assert z.shape[1] == 50 and len(np.unique(z)) == z.size
-
-
-@pytest.mark.slow
-def test_two_processes_give_the_same_result():
-    short = {"draws": 10, "warmup": 10}
-    assert same(quick(model(), **short), quick(model(), executor=kmc.ProcessExecutor(2), **short))

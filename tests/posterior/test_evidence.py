@@ -116,6 +116,7 @@ def test_evidence_that_is_not_known_is_nan(monkeypatch):
     assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])
 
 
+@pytest.mark.usefixtures("few_particles")
 def test_a_run_of_the_same_seed_has_other_streams(idata, monkeypatch):
     spawned = {child.spawn_key for child in np.random.SeedSequence(0).spawn(8)}
     seen = []
@@ -302,11 +303,6 @@ def test_further_evaluations_at_draws_from_the_surrogate(idata):
     found = kmc.evidence(idata, model=kmc.Model(counted, dim=2), max_evaluations=200)
     assert len(calls) == 200
     assert abs(float(found["log_evidence"][0]) - LOG_Z) < 4 * float(found["se"][0]) < 0.2
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same(idata, found):
-    assert kmc.evidence(idata, progress=False).equals(found)
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,6 @@ def test_quantiles_invert_the_distribution_function(found):
     assert np.all(errors < 0.06)
 
 
-@pytest.mark.slow
-def test_the_seed_takes_effect(idata, found):
-    assert not kmc.expectations(idata, seed=1, progress=False, **FEW)["mean"].equals(found["mean"])
-
-
 class Known:
     """A number with the density 4, then 1/4 at probabilities u under a uniform surrogate, and draws of it.
 
@@ -101,11 +96,6 @@ def test_a_number_that_is_the_same_at_all_draws_has_no_error(idata):
         assert np.isfinite(found[name][0]) and np.isnan(found[name][1])
     assert np.all(np.isfinite(found["mcse_quantiles"].values[:, 0]))
     assert np.all(np.isnan(found["mcse_quantiles"].values[:, 1]))
-
-
-@pytest.mark.slow
-def test_a_store_gives_the_same(found, path):
-    assert kmc.expectations(str(path), **FEW).equals(found)
 
 
 def test_a_netcdf_file_and_a_zarr_tree_are_read_as_the_same(idata, tmp_path):

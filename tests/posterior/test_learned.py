@@ -9,7 +9,7 @@ from kmc.model.toys import Banana
 from kmc.posterior.learned import Table
 from tests.grids import slow_except
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::kmc.KmcWarning"), pytest.mark.usefixtures("few_particles")]
 SCALES = np.array([1.0, 2.0, 3.0])
 
 
@@ -184,7 +184,7 @@ def test_a_short_run_whose_surrogate_is_in_doubt_is_learned_again(monkeypatch):
     """Its draws alone would say less than its evaluations do."""
     idata = kmc.sample(normal, dim=3, draws=None, max_evaluations=250, seed=2, progress=False)
     assert idata.posterior["x"].size > 3 * 100
-    plain = kmc.expectations(idata, seed=1, progress=False)
+    plain = kmc.expectations(idata, max_surrogate_draws=8_000, seed=1, progress=False)
     assert plain.attrs["corrected"] == 1
 
     def no_surrogate(replicate, seed):

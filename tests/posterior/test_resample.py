@@ -59,12 +59,6 @@ def test_parameters_with_names(named):
     assert not kmc.resample(named, draws=400, seed=1)["posterior"].equals(found["posterior"])
 
 
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same(named):
-    one, other = (kmc.resample(named, draws=100, seed=1)["posterior"] for _ in range(2))
-    assert one.equals(other)
-
-
 def test_more_draws_than_fit_in_memory_are_refused(idata):
     with pytest.raises(ValueError, match=r"draws=1000000000: .* take 60 GiB, .*; expected at most 16777216"):
         kmc.resample(idata, draws=10**9)

@@ -82,12 +82,12 @@ def test_the_divergence_of_joined_runs_is_over_the_draws_that_there_are():
 
 
 @pytest.mark.parametrize("readout", [kmc.expectations, kmc.evidence, kmc.resample])
-def test_parts_of_a_run(runs, readout):
-    part = runs[0].isel(chain=[0, 2, 3])
+def test_parts_of_a_run(idata, readout):
+    part = idata.isel(chain=[0, 2, 3])
     with pytest.raises(ValueError, match=r"result: its chains have the indices \[0, 2, 3\] .*keep all chains of a run"):
         readout(part)
     with pytest.raises(ValueError, match=r"result lacks draws between others"):
-        readout(runs[0].isel(draw=slice(None, None, 2)))
+        readout(idata.isel(draw=slice(None, None, 2)))
 
 
 @pytest.mark.slow
