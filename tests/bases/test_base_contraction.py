@@ -3,7 +3,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from kmc.bases import Basis, Contraction, FourierFeatures, KernelSections, Monomials, Whitened
+from kmc.bases import Contraction, KernelSections
 from kmc.kernels import Gaussian
 from tests.forms.common import General
 
@@ -47,9 +47,3 @@ def test_no_points():
 def test_invalid_coefficients(coefficients, message):
     with pytest.raises(ValueError, match=message):
         Contraction(BASIS, coefficients)
-
-
-def test_all_bases_are_bases():
-    fourier = FourierFeatures(np.ones((4, 2)), np.ones(4))
-    for basis in (BASIS, fourier, Monomials(2, 2), Whitened(fourier, np.eye(4))):
-        assert isinstance(basis, Basis)

@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kmc.bases import FourierFeatures, KernelSections, Monomials, UserFunctions, Whitened
+from kmc.bases import FourierFeatures, KernelSections, Monomials, Whitened
 from kmc.kernels import Exponential, Gaussian, Matern52
 
 X = np.random.default_rng(0).standard_normal((5, 2))
@@ -34,21 +34,6 @@ def test_values_gradients_and_laplacians_are_among_them(basis):
     np.testing.assert_allclose(basis.derivative(X, (0, 1)), basis.gradients(X)[:, :, 1], atol=1e-14)
     laplacians = basis.derivative(X, (2, 0)) + basis.derivative(X, (0, 2))
     np.testing.assert_allclose(laplacians, basis.laplacians(X), atol=1e-13)
-
-
-@pytest.mark.parametrize("basis", BASES.values(), ids=BASES)
-def test_along_vectors(basis):
-    vectors = np.random.default_rng(2).standard_normal((5, 2))
-    expected = np.einsum("npd,nd->np", basis.gradients(X), vectors)
-    np.testing.assert_allclose(basis.directional(X, vectors), expected, atol=1e-13)
-
-
-def test_a_basis_without_the_method_has_those_of_first_order():
-    basis = UserFunctions(np.sin, lambda x: np.cos(x)[:, :, None] * np.eye(2), size=2)
-    np.testing.assert_allclose(basis.derivative(X, (0, 0)), np.sin(X))
-    np.testing.assert_allclose(basis.derivative(X, (0, 1))[:, 1], np.cos(X[:, 1]))
-    with pytest.raises(TypeError, match="no derivatives of order 2"):
-        basis.derivative(X, (1, 1))
 
 
 def test_kernels_that_are_not_smooth_enough():

@@ -65,7 +65,3 @@ def test_arguments_are_checked():
         UserFunctions(None, size=1)
     with pytest.raises(TypeError, match="gradients=3: expected a callable"):
         UserFunctions(np.sin, 3, size=1)
-
-
-def test_it_says_what_it_has(basis):
-    assert repr(basis) == "UserFunctions(values, gradients, laplacians, size=5)"

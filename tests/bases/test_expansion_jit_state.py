@@ -14,12 +14,10 @@ KERNELS = {
     "multiple": 0.3 * Gaussian(2.0),
     "sum and product": Gaussian(3.0) * InverseMultiquadric(2.0) + 0.5 * Matern72(2.0),
 }
-METRICS = {"no metric": None, "diagonal": cases.DIAGONAL, "tall": cases.TALL, "wide": cases.WIDE}
+METRICS = {"no metric": None, "diagonal": cases.DIAGONAL, "tall": cases.TALL}
 PARTS = {
     "sections": ("sections",),
     "gradients": ("gradients",),
-    "laplacians": ("laplacians",),
-    "gradients and laplacians": ("gradients", "laplacians"),
     "all": ("sections", "gradients", "laplacians"),
 }
 
@@ -53,7 +51,7 @@ def test_a_point_is_many_points_with_one(kernel, parts, metric):
     assert_same(f, f.jit_state(), at(f.centers))
 
 
-@pytest.mark.parametrize("dim", [1, 2, 4, 5, 8, 11])
+@pytest.mark.parametrize("dim", [1, 4, 11])
 @pytest.mark.parametrize("names", [("sections",), ("gradients",)])
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern52(3.0)])
 def test_any_dimension(kernel, names, dim):

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from kmc.bases import Contraction, FourierFeatures, KernelSections, UserFunctions, Whitened
-from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
+from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.fourier import cosines_and_sines
 from kmc.kernels import Gaussian, Metric
 from tests.jit_states import allocations, evaluate, evaluate_all
@@ -68,12 +68,6 @@ def test_inside_a_loop_it_is_the_same_and_allocates_nothing(function, x):
 def test_a_basis_without_points():
     with pytest.raises(TypeError, match="UserFunctions has no jit_state"):
         Contraction(UserFunctions(np.sin, size=1), np.ones(1)).jit_state()
-
-
-def test_a_flat_base_has_no_gradient():
-    gradient = np.ones(DIM)
-    assert base_value_and_gradient(*flat(DIM), np.ones(DIM), gradient) == 0.0
-    np.testing.assert_array_equal(gradient, 0.0)
 
 
 def test_sines_and_cosines_are_exact_to_rounding():

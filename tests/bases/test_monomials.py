@@ -98,8 +98,3 @@ def test_about_leaves_a_constant_column_as_it_is():
 def test_invalid_parameters(arguments, message):
     with pytest.raises(ValueError, match=message):
         Monomials(*arguments)
-
-
-def test_points_of_another_dimension():
-    with pytest.raises(ValueError, match=r"x has shape \(4, 3\): expected \(n, 2\)"):
-        Monomials(2, 2).values(np.ones((4, 3)))

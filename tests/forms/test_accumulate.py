@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.bases import KernelSections
-from kmc.forms import Forms, accumulate, accumulate_folds
+from kmc.forms import accumulate, accumulate_folds
 from kmc.kernels import Gaussian
 from tests.forms.common import General, assert_same
 from tests.oracles import forms as oracle
@@ -100,14 +100,6 @@ def test_folds_are_what_each_would_give_alone(basis, x, data, folds, block):
         assert_same(part, accumulate(basis, x[labels == fold], STATIC, **rows(data, labels == fold)))
 
 
-def test_folds_sum_to_the_whole_and_the_rest_is_the_training_set(basis, x, data):
-    whole = accumulate(basis, x, STATIC, **data)
-    parts = accumulate_folds(basis, x, STATIC, 3, **data)
-    assert_same(parts[0] + parts[1] + parts[2], whole)
-    assert_same(whole - parts[1], parts[0] + parts[2])
-    assert [part.weight for part in accumulate_folds(basis, x, ("dirichlet",), 3)] == [8, 8, 7]
-
-
 class Offset:
     """Functions that vary by one around a mean of ``offset``."""
 
@@ -158,14 +150,6 @@ def test_different_forms_do_not_mix(basis, x):
         mass - dirichlet
     with pytest.raises(TypeError):
         mass + 1.0
-
-
-def test_no_weight_no_mean(basis, x):
-    forms = accumulate(basis, x, ("mass",))
-    with pytest.raises(ValueError, match=r"weight=0.0: a mean needs samples"):
-        (forms - forms).centered_mass()
-    np.testing.assert_allclose((forms - forms).mass, 0.0, atol=1e-14)
-    assert Forms(weight=2.0).mass is None
 
 
 @pytest.mark.parametrize(
@@ -226,10 +210,3 @@ def test_the_form_of_gradients(basis, x, data):
         accumulate(basis, x, ("gradients",))
     with pytest.raises(ValueError, match=r"gradients has shape \(23, 1\)"):
         accumulate(basis, x, ("gradients",), gradients=t[:, :1])
-
-
-@pytest.mark.parametrize("name", ["lagtime", "block"])
-def test_a_span_of_time_is_no_count(name):
-    options = {"forms": ("mass", "lagged"), "lagtime": 1, name: np.timedelta64(2, "s")}
-    with pytest.raises(ValueError, match=f"{name}=.*expected a whole number"):
-        accumulate(KernelSections(Gaussian(), np.zeros((1, 2))), np.zeros((5, 2)), **options)

@@ -51,13 +51,6 @@ def test_against_scikit_learn():
     np.testing.assert_allclose(Polynomial(1, 0.49).profile(x @ y.T), DotProduct(0.7)(x, y), rtol=1e-13)
 
 
-@dot_products
-def test_gram_matrices_are_positive_definite(kernel):
-    x = np.random.default_rng(1).standard_normal((30, 4))
-    gram = kernel.profile(x @ x.T)
-    assert np.linalg.eigvalsh(gram).min() > -1e-13 * np.trace(gram)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

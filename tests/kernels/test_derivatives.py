@@ -101,17 +101,6 @@ def test_the_exponential_kernel_at_coincident_points_is_flat_by_convention(kerne
 
 
 @names
-@pytest.mark.parametrize("kernel", cases.COMPOSITES.values(), ids=cases.COMPOSITES)
-def test_exchanging_the_points(kernel, name, points):
-    """k(x, y) = k(y, x), and with it every partial with x and y exchanged."""
-    x, y = points
-    exchanged = {"x": "y", "y": "x", "xx": "yy", "yy": "xx", "xxy": "xyy", "xyy": "xxy"}.get(name, name)
-    other = kernel_derivative(kernel, exchanged, y, x).swapaxes(0, 1)
-    other = other.swapaxes(2, 3) if name == "xy" else other
-    np.testing.assert_allclose(kernel_derivative(kernel, name, x, y), other, rtol=1e-12, atol=1e-12)
-
-
-@names
 @pytest.mark.parametrize(
     "kernel",
     [Gaussian(1.5), Matern52(1.5), Metric(InverseMultiquadric(2.121, 1.0), cases.TALL), Gaussian() + Exponential()],

@@ -1,6 +1,3 @@
-import re
-
-import numba
 import numpy as np
 
 from kmc.kernels import exponential, exponentials
@@ -43,16 +40,3 @@ def test_one_is_as_many():
     out = np.empty(37)
     exponentials(x, out)
     np.testing.assert_array_equal(out, [exponential(v) for v in x])
-
-
-def test_is_vectorized():
-    """The compiler takes several numbers at a time, not one by one."""
-
-    @numba.njit
-    def loop(x, out):
-        for a in range(x.size):
-            out[a] = exponential(-2.0 * x[a])
-
-    loop(np.ones(3), np.ones(3))
-    (code,) = loop.inspect_llvm().values()
-    assert re.search(r"<\d x double> @llvm.fma", code)

@@ -1,4 +1,3 @@
-import numba
 import numpy as np
 import pytest
 
@@ -15,7 +14,6 @@ from kmc.kernels import (
     run_program,
     stack_for,
 )
-from tests.jit_states import allocations
 
 A, B, C = Gaussian(1.5), Matern52(2.0), InverseMultiquadric(1.42, 0.7)
 RADIAL = {
@@ -71,42 +69,9 @@ def test_the_machine_runs_the_algebra(kernel, order):
     np.testing.assert_array_equal(stack[0, : order + 1], kernel.derivatives(s, order))
 
 
-@radial
-def test_fewer_points_than_columns(kernel):
-    code = program(kernel)
-    stack = stack_for(code, 50)
-    stack[:] = np.nan
-    run_program(code, np.linspace(0, 3, 7), 2, stack)
-    np.testing.assert_array_equal(stack[0, :3, :7], kernel.derivatives(np.linspace(0, 3, 7)))
-    assert np.isnan(stack[0, :, 7:]).all()
-
-
-def test_depth_of_the_stack():
-    assert [stack_for(program(RADIAL[name]), 4).shape for name in ("gaussian", "scale", "sum", "deep", "wide")] == [
-        (1, 5, 4), (1, 5, 4), (2, 5, 4), (6, 5, 4), (4, 5, 4)
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "kernel", [RadialFunction([np.exp]), A + RadialFunction([np.exp]), Polynomial(), A * Polynomial(), Metric(A, [1.0])]
 )
 def test_other_kernels_have_none(kernel):
     assert program(kernel) is None
     assert program(2.0 * kernel) is None
-
-
-@numba.njit
-def many_times(program, s, stack, times):
-    for _ in range(times):
-        run_program(program, s, 2, stack)
-
-
-@pytest.mark.slow
-@radial
-def test_nothing_is_allocated_and_nothing_recompiled(kernel):
-    """A thousand runs need as many allocations as one: what the call itself makes of its arguments."""
-    code, s = program(kernel), np.linspace(0, 3, 10)
-    stack = stack_for(code, 10)
-    _, once, often = allocations(many_times, [(code, s, stack, times) for times in (1, 1, 1000)])
-    assert once == often
-    assert len(many_times.signatures) == 1
