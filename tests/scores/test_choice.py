@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
 
-from kmc.kernels import Exponential, Gaussian, Matern52, Metric
+from kmc.kernels import Exponential, Gaussian, Matern52
 from kmc.samplers.score_fitter import Fitter
 from kmc.scores import FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF, choice
-from kmc.scores.base_fits import fit_base
 from kmc.scores.densities import Flat, StudentT
-from kmc.scores.sums import Samples
 
 FIXED = dict(choice.FIXED)
 RNG = np.random.default_rng(0)
@@ -79,30 +77,6 @@ def test_samplers_choose_nothing():
 def test_a_kernel_without_derivatives_is_refused_as_before():
     with pytest.raises(ValueError, match="0 derivatives at coincident points"):
         LiteKEF(kernel=Exponential(), random_state=0).fit(HEAVY)
-
-
-@pytest.mark.parametrize("kernel", [Gaussian(1.5), 2.0 * Matern52(3.0)], ids=["gaussian", "scaled"])
-def test_distances_that_kernels_share(kernel):
-    """Forms from shared distances are those of the basis; a metric of one has no such distances."""
-    samples = Samples(HEAVY, HEAVY.mean(axis=0), np.linspace(0.5, 1.5, len(HEAVY)), None, 0.0)
-    judging, densities = samples.take(np.arange(50, 250)), [fit_base(name, HEAVY) for name in choice.BASES]
-    bases = choice._Bases(densities, judging)
-    points = choice._Points(samples.z[:20], judging, bases.gradients)
-    for found, expected in zip(points.forms(kernel), points.forms(Metric(kernel, np.ones(5))), strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
-    found = choice._objectives(points, kernel, bases, np.array([1e-3, 1e-1]))
-    assert found.shape == (3, choice.N_FOLDS)
-    fields = points.forms(kernel).fields[1]  # the first fold, Student-t base: normal equations without whitening
-    gram, dirichlet = points.forms(kernel).gram, points.forms(kernel).dirichlet
-    rest = np.concatenate([np.arange(200)[part] for part in points.parts[1:]])
-    weight, first = judging.weights[rest].sum(), points.parts[0]
-    values = []
-    for regularization in (1e-3, 1e-1):
-        linear = judging.weights[rest] @ fields[rest] / weight
-        fit = -np.linalg.solve(dirichlet[1:].sum(axis=0) / weight + regularization * gram, linear)
-        own = judging.weights[first] @ fields[first]
-        values.append((0.5 * fit @ dirichlet[0] @ fit + own @ fit + bases.sums[1, 0]) / judging.weights[first].sum())
-    assert np.min(np.abs(np.array(values) - found[1, 0])) < 1e-6 * abs(found[1, 0])
 
 
 def test_repetition_and_units():

@@ -1,15 +1,14 @@
 import copy
 import pickle
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
 
-from kmc import jitted
 from kmc.checks import check_samples
 from kmc.scores.base_fits import DOFS, fit_base
 from kmc.scores.densities import Flat, Gaussian, StudentT, Uniform, UserDensity, jit_parameters
+from tests.jit_states import evaluate
 from tests.oracles import differences
 
 CENTER = np.array([0.3, -1.0, 2.0])
@@ -234,16 +233,12 @@ def test_samples_outside_the_box_are_an_error():
 # In jitted loops
 
 
-@numba.njit
-def _jitted(state, x, gradient):
-    return jitted.value_and_gradient(state, x, gradient, jitted.workspace(state))
-
-
 @pytest.mark.parametrize("density", SMOOTH)
 def test_jit_parameters_say_the_same(density):
-    state, gradient = jit_parameters(density, dim=3), np.empty(3)
+    state = jit_parameters(density, dim=3)
     for x, value, expected in zip(X, density.log_density(X), density.gradient(X)):
-        assert _jitted(state, x, gradient) == pytest.approx(value, rel=1e-13)
+        found, gradient = evaluate(state, x)
+        assert found == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(gradient, expected, atol=1e-14)
 
 

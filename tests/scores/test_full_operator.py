@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from kmc.bases import KernelExpansion
 from kmc.kernels import Gaussian
 from kmc.scores import full_operator
 from kmc.scores.full_operator import GradientGram
@@ -29,20 +28,6 @@ def test_products_are_those_of_the_dense_matrix(name, sections, monkeypatch):
     np.testing.assert_allclose(operator(vector), expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("sections", [False, True])
-@pytest.mark.parametrize(
-    "name", ["gaussian", "imq 2.5", "matern52", "matern product", "polynomial", "mixed sum", "tall"]
-)
-def test_moments_are_those_of_the_expansion(name, sections):
-    x, g, l = RNG.standard_normal((140, DIM)), RNG.standard_normal((140, DIM)), RNG.uniform(size=140)
-    kernel = SMOOTH_ENOUGH[name]
-    for gradients in (g, np.zeros_like(g)):
-        expansion = KernelExpansion(kernel, x, gradients=gradients, laplacians=l)
-        expected = np.column_stack([expansion.gradient(x), expansion.values(x)])[:, : DIM + sections]
-        out = GradientGram(kernel, x, sections).moment(gradients, l)
-        np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
-
-
 @pytest.mark.parametrize("name", ["gaussian", "matern52", "polynomial", "mixed product", "tall"])
 def test_the_matrix_is_that_of_equation_4(name):
     """Against differences of k(x, y); the tolerance is theirs."""
@@ -50,15 +35,6 @@ def test_the_matrix_is_that_of_equation_4(name):
     kernel = SMOOTH_ENOUGH[name]
     expected = full.gram(lambda name, a, b: kernels.partial(kernel, name, a, b), x)
     np.testing.assert_allclose(GradientGram(kernel, x).dense(), expected, rtol=1e-6, atol=3e-7)
-
-
-@pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 257])
-@pytest.mark.parametrize("d", [1, 5])
-def test_any_number_of_samples(n, d):
-    operator = GradientGram(Gaussian(1.5), RNG.standard_normal((n, d)), True)
-    vector = RNG.standard_normal(operator.shape)
-    expected = operator.dense() @ vector.reshape(-1)
-    np.testing.assert_allclose(operator(vector).reshape(-1), expected, rtol=1e-10, atol=1e-11 * np.abs(expected).max())
 
 
 def test_an_outlier_costs_no_digits():

@@ -1,10 +1,9 @@
-import numba
 import numpy as np
 import pytest
 from scipy import stats
 
-from kmc import jitted
 from kmc.scores.gaussian import GaussianScore
+from tests.jit_states import evaluate
 from tests.oracles import differences
 
 RNG = np.random.default_rng(0)
@@ -100,14 +99,9 @@ def test_samples_in_a_plane_are_an_error(x, message):
         GaussianScore().fit(x)
 
 
-@numba.njit
-def _at(state, x, gradient):
-    return jitted.value_and_gradient(state, x, gradient, jitted.workspace(state))
-
-
 def test_the_point_says_the_same():
     estimator = GaussianScore().fit(X)
-    gradient = np.empty(3)
     for x, value, expected in zip(POINTS, estimator.log_density(POINTS), estimator.gradient(POINTS)):
-        assert _at(estimator.jit_state(), x, gradient) == pytest.approx(value, rel=1e-13)
+        found, gradient = evaluate(estimator.jit_state(), x)
+        assert found == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(gradient, expected, atol=1e-13)

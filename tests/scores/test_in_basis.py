@@ -5,7 +5,6 @@ import pytest
 
 from kmc.kernels import Exponential, Gaussian
 from kmc.linalg import ridge_solution
-from kmc.scores import in_basis
 from kmc.scores.in_basis import check_smooth
 from kmc.scores.lite_and_finite import FiniteKEF, LiteKEF
 from kmc.scores.nystrom import NystromKEF
@@ -39,37 +38,6 @@ def test_between_doublings_forms_are_added(kind, with_values):
     (penalty,) = (matrix for name, matrix in stream._penalties(stream.basis_).items() if name == stream.penalty_)
     expected = ridge_solution(objective.matrix, -objective.linear, penalty, 1e-2)
     np.testing.assert_allclose(stream.coefficients_, expected, rtol=1e-5, atol=1e-8 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("kind", ESTIMATORS)
-def test_the_work_of_a_stream_per_sample_does_not_grow(kind, monkeypatch):
-    """Rows that are summed up and copied, and systems that are solved, for single samples until they have doubled.
-
-    Random features: each sample once, never copied, and less than log(2) / log(1.05) = 14.2 solutions for twice the
-    samples. The others have, for twice the samples, one more fit to all of them.
-    """
-    work = {"summed": 0, "copied": 0, "solved": 0}
-    summed, solve, joined = in_basis.accumulate_sums, in_basis.solve, Samples.joined
-
-    def count(name, rows, result):
-        work[name] += rows
-        return result
-
-    monkeypatch.setattr(in_basis, "accumulate_sums", lambda *a: count("summed", len(a[1].x), summed(*a)))
-    monkeypatch.setattr(in_basis, "solve", lambda *a: count("solved", 1, solve(*a)))
-    monkeypatch.setattr(Samples, "joined", lambda *a: count("copied", sum(len(b.x) for b in a), joined(*a)))
-    options = FIXED | {"bandwidth": 1.0, "base": "gaussian"}
-    stream = kind(**options).partial_fit(X[:50]).partial_fit(X[50:100])
-    stream.partial_fit(X[100:101])
-    for n in (100, 200):
-        work.update(summed=0, copied=0, solved=0)
-        for row in range(n + 1, 2 * n + 1):
-            stream.partial_fit(X[row % 400][None])
-        assert work["solved"] <= 16
-        if kind is FiniteKEF:
-            assert (work["summed"], work["copied"]) == (n, 0)
-        else:  # the last but one is part of the new fit only
-            assert (work["summed"], work["copied"]) == (3 * n - 1, 2 * n)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

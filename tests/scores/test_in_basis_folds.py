@@ -2,31 +2,12 @@ import numpy as np
 import pytest
 
 from kmc.bases import KernelGradients, KernelSections
-from kmc.kernels import Gaussian, candidate_bandwidths
+from kmc.kernels import Gaussian
 from kmc.linalg import ridge_solution
 from kmc.scores import NystromKEF, in_basis
 from kmc.scores.base_fits import fit_base
 from kmc.scores.in_basis import Folds
 from kmc.scores.sums import Samples, accumulate_sums
-
-
-def bandwidths(value, median, named):
-    return candidate_bandwidths(value, median, named, in_basis.BANDWIDTHS)
-
-
-def test_bandwidths_of_a_name_are_lengths_and_of_an_object_factors():
-    assert bandwidths("median", 3.0, named=True) == [3.0]
-    assert bandwidths("median", 3.0, named=False) == [1.0]
-    assert bandwidths("cv", 3.0, named=True) == [3.0 * f for f in in_basis.BANDWIDTHS]
-    assert bandwidths(0.5, 3.0, named=False) == [0.5]
-    assert bandwidths(np.array([1, 2]), 3.0, named=True) == [1.0, 2.0]
-
-
-def test_regularizations_do_not_depend_on_units():
-    np.testing.assert_allclose(
-        in_basis.candidate_regularizations("cv", 10.0), in_basis.candidate_regularizations("cv", 1.0) / 100
-    )
-    np.testing.assert_array_equal(in_basis.candidate_regularizations(0.0, 1.0), [0.0])
 
 
 @pytest.mark.parametrize("cv", [1, 0, 2.0, True, "LOO", None])

@@ -153,21 +153,6 @@ def test_weights_are_repetitions_and_reach_another_density():
     np.testing.assert_allclose(dm.eigenvalues_, HERMITE, rtol=0.15)
 
 
-def test_streams_give_what_an_array_gives(tmp_path):
-    x, w = NORMAL, RNG.uniform(size=4000)
-    np.save(tmp_path / "x.npy", x)
-    sources = [
-        (np.load(tmp_path / "x.npy", mmap_mode="r"), w),
-        ([x[:1000], x[1000:]], [w[:1000], w[1000:]]),
-        (iter([x[:1500], x[1500:]]), iter([w[:100], w[100:]])),
-    ]
-    whole = fit(x, w, landmarks=x[:40], **FIXED)
-    for points, weights in sources:
-        dm = fit(points, weights, landmarks=x[:40], **FIXED)
-        np.testing.assert_allclose(dm.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
-        np.testing.assert_allclose(dm.transform(x[:5]), whole.transform(x[:5]), rtol=1e-6, atol=1e-8)
-
-
 def test_what_is_more_than_the_look_goes_through_all_samples(monkeypatch):
     monkeypatch.setattr("kmc.spectral.diffusion_map.SELECTION", 1000)
     options = FIXED | {"landmarks": NORMAL[:40]}
@@ -299,13 +284,9 @@ class TestNoSpuriousMode:
         ("x", "weights", "message"),
         [
             (np.full((20, 2), np.nan), None, "NaN"),
-            (iter([np.full((20, 2), np.nan)]), None, "NaN"),
             (np.ones((20, 2)), None, "equal"),
             (NORMAL[:1], None, "1 sample"),
-            ([NORMAL[:1]], None, "1 samples"),
             (NORMAL[:20], np.zeros(20), "not all of them zero"),
-            (NORMAL[:20], np.linspace(-1, 1, 20), "non-negative"),
-            (NORMAL[:20], np.ones(3), "weights has shape"),
             (iter([NORMAL[:20]]), iter([np.zeros(20)]), "weights|equal|points"),
         ],
     )
@@ -317,8 +298,6 @@ class TestNoSpuriousMode:
         ("options", "error", "message"),
         [
             ({"n_components": 0}, ValueError, "n_components=0"),
-            ({"n_basis": 2.5}, TypeError, "n_basis=2.5"),
-            ({"tolerance": 2.0}, ValueError, "tolerance=2.0"),
             ({"tolerance": 1e-15}, ValueError, "tolerance=1e-15: expected a number in .1e-12, 1"),
             ({"basis": "wavelets"}, ValueError, "basis='wavelets'"),
             ({"method": "exact"}, ValueError, "method='exact'"),
@@ -327,7 +306,6 @@ class TestNoSpuriousMode:
             (LITERAL | {"regularization": 0.0}, ValueError, "regularization=0.0"),
             (LITERAL | {"score_function": lambda x: -x}, ValueError, "score_function: method='penalized'"),
             ({"bandwidth": "huge"}, ValueError, "bandwidth='huge'"),
-            ({"bandwidth": -1.0}, ValueError, "bandwidth=-1.0"),
             ({"regularization": "none"}, ValueError, "regularization='none'"),
             ({"kernel": "box"}, ValueError, "kernel='box'"),
             ({"landmarks": "grid"}, ValueError, "landmarks='grid'"),

@@ -22,10 +22,6 @@ def on_circle(angle):
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-def _unit(columns):
-    return columns / np.linalg.norm(columns, axis=0)
-
-
 def same_functions(found, expected, atol=1e-8):
     """Equal up to signs and scales; both (n, k)."""
     scale = np.sum(found * expected, axis=0) / np.sum(expected**2, axis=0)
@@ -111,27 +107,6 @@ def test_nystroms_formula_agrees_with_the_points_of_the_fit():
     np.testing.assert_allclose(found.transform(x + 1e-9), found.embedding_, atol=1e-6)
     np.testing.assert_array_equal(found.transform(x), found.embedding_)
     assert np.all(np.isfinite(found.transform([[100.0]])))
-
-
-def test_against_pydiffmap():
-    diffusion_map = pytest.importorskip("pydiffmap.diffusion_map")
-    x = np.random.default_rng(3).standard_normal((200, 2))
-    for alpha in (0.0, 0.5, 1.0):
-        peer = diffusion_map.DiffusionMap.from_sklearn(n_evecs=3, k=200, epsilon=0.3**2 / 2, alpha=alpha)
-        peer.fit(x)
-        found = GraphLaplacian(3, bandwidth=0.3, n_neighbors=200, alpha=alpha).fit(x)
-        np.testing.assert_allclose(found.eigenvalues_, -np.sort(peer.evals)[::-1], rtol=1e-4)
-        same_functions(found.embedding_, peer.evecs, 1e-3)
-
-
-def test_against_scikit_learn():
-    """But for the weight of a point with itself, which scikit-learn leaves out: a few per cent of a degree here."""
-    manifold = pytest.importorskip("sklearn.manifold")
-    x = np.random.default_rng(3).uniform(size=(300, 2)) * [3.0, 1.0]
-    found = GraphLaplacian(3, bandwidth=0.2, n_neighbors=None, alpha=0.0).fit(x)
-    affinity = np.exp(-np.sum((x[:, None] - x) ** 2, axis=2) / 0.08)
-    peer = manifold.SpectralEmbedding(3, affinity="precomputed", eigen_solver="arpack", random_state=0)
-    same_functions(found.embedding_, np.sqrt(300) * _unit(peer.fit_transform(affinity)), 0.1)
 
 
 def test_parts_that_are_not_connected():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from kmc.errors import KmcWarning
-from kmc.kernels import Gaussian, Polynomial
+from kmc.kernels import Gaussian
 from kmc.spectral import KernelJL, KernelPCA, NystromEmbedding
 from kmc.spectral.kernel_embeddings import draw
 from tests.oracles import sketches as oracle
@@ -62,53 +62,11 @@ def test_inner_products_of_sketches_are_those_weighted_by_the_third_power_of_the
     assert abs(expected) > 10 * deviation / np.sqrt(repetitions)  # so that zero would not pass
 
 
-# Independent references
-
-
-def test_kernel_pca_is_scikit_learns():
-    sklearn = pytest.importorskip("sklearn.decomposition")
-    reference = sklearn.KernelPCA(n_components=6, kernel="rbf", gamma=0.5 / BANDWIDTH**2, eigen_solver="dense")
-    reference.fit(X[:150])
-    model = KernelPCA(n_components=6, bandwidth=BANDWIDTH, n_basis=150).fit(X[:150])
-    np.testing.assert_allclose(150 * model.eigenvalues_, reference.eigenvalues_, rtol=1e-9)
-    images, expected = model.transform(X[150:300]), reference.transform(X[150:300])
-    np.testing.assert_allclose(images, expected * np.sign(expected[0] * images[0]), atol=1e-9)
-
-
-def test_the_full_rank_nystrom_kernel_is_scikit_learns():
-    sklearn = pytest.importorskip("sklearn.kernel_approximation")
-    reference = sklearn.Nystroem(gamma=0.5 / BANDWIDTH**2, n_components=40, random_state=0).fit(X[:500])
-    subsample = X[:500][reference.component_indices_]
-    model = NystromEmbedding(n_components=40, n_basis=40, bandwidth=BANDWIDTH).fit(subsample)
-    images, expected = model.transform(X[500:600]), reference.transform(X[500:600])
-    np.testing.assert_allclose(images @ images.T, expected @ expected.T, atol=1e-8)
-
-
-def test_with_a_linear_kernel_the_sketch_is_a_projection_of_the_points():
-    """K̄ = X̄X̄ᵀ, so that the image of x is Z X̄ C (x - mean) / √(n d), C the covariance."""
-    model = KernelJL(n_components=4, kernel=Polynomial(degree=1, offset=0.0), random_state=0).fit(X[:50])
-    deviations = X[:50] - X[:50].mean(axis=0)
-    projection = deviations.T @ deviations / 50 @ deviations.T @ model.sketch_.T / np.sqrt(50 * 4)
-    np.testing.assert_allclose(model.transform(X[50:60]), (X[50:60] - X[:50].mean(axis=0)) @ projection, atol=1e-12)
-
-
-def test_with_a_linear_kernel_kernel_pca_is_pca():
-    model = KernelPCA(n_components=3, kernel=Polynomial(degree=1, offset=0.0)).fit(X[:60])
-    mean = X[:60].mean(axis=0)
-    _, singular, axes = np.linalg.svd(X[:60] - mean, full_matrices=False)
-    np.testing.assert_allclose(model.eigenvalues_, singular**2 / 60)
-    images, expected = model.transform(X[60:90]), (X[60:90] - mean) @ axes.T
-    np.testing.assert_allclose(images, expected * np.sign(expected[0] * images[0]), atol=1e-10)
-
-
 @pytest.mark.parametrize("embedding", EMBEDDINGS)
 def test_an_offset_of_the_data_changes_nothing(embedding):
     one = embedding(n_components=4, random_state=0).fit(X[:200]).transform(X[200:210])
     two = embedding(n_components=4, random_state=0).fit(X[:200] + 1e5).transform(X[200:210] + 1e5)
     np.testing.assert_allclose(two, one, atol=1e-8 * np.abs(one).max())
-
-
-# Kernels and bandwidths
 
 
 # The subsample
@@ -207,14 +165,10 @@ def test_wide_kernels_leave_no_axes_of_rounding(bandwidth):
         ({}, lambda: iter([]), ValueError, "X has no rows"),
         ({}, lambda: iter([np.zeros((3, 2)), np.zeros((3, 1))]), ValueError, "blocks of different widths"),
         ({}, [np.zeros((3, 2)), np.array([[np.nan, 1.0]])], ValueError, "NaN or infinity"),
-        ({}, np.array([[0.0, 1.0], [np.inf, 1.0]]), ValueError, "X contains infinity in row 1"),
         ({"n_components": 0}, X, ValueError, "n_components=0: expected a whole number of at least 1"),
-        ({"n_components": 2.5}, X, TypeError, "n_components=2.5: expected a whole number"),
         ({"n_basis": 1}, X, ValueError, "n_basis=1: expected a whole number of at least 2"),
         ({"bandwidth": "cv"}, X, ValueError, "bandwidth='cv': expected 'median' or a positive number"),
-        ({"bandwidth": -1.0}, X, ValueError, "bandwidth=-1.0"),
         ({"kernel": "rbf"}, X, ValueError, "kernel='rbf': expected 'gaussian'"),
-        ({"kernel": 3}, X, TypeError, "kernel=3: expected 'gaussian'"),
         ({"random_state": "a"}, X, TypeError, "random_state='a': expected None"),
     ],
 )

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.spectral.tails import distance_along, is_flat, is_heavy
+from kmc.spectral.tails import is_flat, is_heavy
 
 N = 2000
 ONES = np.ones(N)
@@ -55,21 +55,3 @@ def test_the_score_in_the_tail():
         wells = rng.choice([-1, 1], (N, 1)) + 0.3 * rng.standard_normal((N, 1))
         assert not is_flat(wells, np.sign(wells[:, 0]), -20 * wells * (wells**2 - 1), weights)
     assert not is_flat(x[:50], x[:50, 0], 0 * x[:50], ONES[:50])
-
-
-def test_weights():
-    """A normal distribution from samples of a Laplace distribution; too few samples say nothing."""
-    x = np.random.default_rng(1).laplace(scale=1.5, size=(20 * N, 1))
-    weights = np.exp(np.abs(x[:, 0]) / 1.5 - x[:, 0] ** 2 / 2)
-    ones = np.ones(len(x))
-    assert is_heavy(x, x[:, 0], ones, ones)
-    assert not is_heavy(x, x[:, 0], ones, weights)
-    assert not is_heavy(x[:50], x[:50, 0], ones[:50], ones[:50])
-
-
-def test_distance_along():
-    x = np.random.default_rng(0).standard_normal(N)
-    along = distance_along(np.tanh(x), 1 / np.cosh(x) ** 4)
-    inner = np.abs(x) < 1.5
-    assert np.corrcoef(along[inner], x[inner])[0, 1] > 0.999
-    assert np.ptp(along[inner]) == pytest.approx(np.ptp(x[inner]), rel=0.05)

@@ -27,17 +27,3 @@ def test_a_search_of_scikit_learn():
 def test_too_narrow_a_kernel_has_a_smaller_score():
     narrow = held_out({"bandwidth": 0.02, "regularization": 1e-10, "n_basis": 100}, 0)[2]
     assert narrow < held_out({}, 0)[2] - 0.3
-
-
-def test_scores_of_deeptime():
-    """The same split and modes: its score of the estimated singular functions on the trajectory that is left out."""
-    decomposition = pytest.importorskip("deeptime.decomposition")
-    for fold in range(4):
-        operator, rest, score = held_out({"lagtime": 2}, fold)
-        vamp = decomposition.VAMP(lagtime=2, dim=2, epsilon=1e-12)
-        train, test = (
-            vamp.fit([operator.transform(path)[:, :2] for path in paths]).fetch_model()
-            for paths in (rest, [PATHS[fold]])
-        )
-        # deeptime counts pairs in one direction: a difference of the order of one step over the length
-        assert score == pytest.approx(train.score(2, test), abs=0.01)

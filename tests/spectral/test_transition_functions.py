@@ -3,20 +3,10 @@ import pytest
 
 from kmc.errors import KmcWarning
 from kmc.spectral import TransitionOperator
-from kmc.spectral.transition_functions import membership_matrix
 from tests.oracles import transition as oracle
 from tests.spectral.test_transition import EXACT, MATRIX, TRAJECTORIES, autoregression, walk
 
 STATES = np.arange(3.0)[:, None]
-
-
-def test_memberships_are_barycentric_coordinates():
-    vertices = np.array([[2.0, 0.0], [-1.0, 1.5], [-1.0, -1.5]])
-    points = np.vstack([np.repeat(vertices, 20, axis=0), vertices.mean(axis=0)[None]])
-    found = np.column_stack([np.ones(61), points]) @ membership_matrix(points)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    np.testing.assert_allclose(found[60], 1 / 3)
-    np.testing.assert_allclose(np.sort(found[:60], axis=1), [[0.0, 0.0, 1.0]] * 60, atol=1e-12)
 
 
 def test_sets_of_a_finite_chain_are_its_states():

@@ -3,9 +3,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
 from kmc.kernels import Gaussian
-from kmc.source import Source
 from kmc.spectral import TransitionOperator, transition_selection
-from kmc.spectral.transition_modes import thinned
 from tests.spectral.test_transition import autoregression
 
 
@@ -38,20 +36,6 @@ def test_pairs_are_cross_validated_by_scikit_learn():
     search = GridSearchCV(model, grid, cv=KFold(3)).fit(x[:-1], x[1:])
     assert search.best_index_ == 1
     assert search.best_score_ == pytest.approx(1 + 0.9**2, abs=0.1)
-
-
-def test_some_pairs_are_spread_over_all_trajectories():
-    lengths = [500, 3, 0, 1000, 40]
-    rows = np.split(np.arange(1543.0)[:, None], np.cumsum(lengths)[:-1])
-    weights = [1.0 + path[:, 0] for path in rows]
-    some = thinned(Source(rows, weights, 1543, False), 10, 100)
-    np.testing.assert_array_equal(some.second, some.first + 10)
-    np.testing.assert_array_equal(some.weights, 1.0 + some.first[:, 0])
-    np.testing.assert_array_equal(some.labels, some.first[:, 0] // (1543 / 16))
-    of = np.searchsorted(np.cumsum(lengths), some.first[:, 0], side="right")
-    np.testing.assert_array_equal(of, np.searchsorted(np.cumsum(lengths), some.second[:, 0], side="right"))
-    np.testing.assert_allclose(np.bincount(of), np.array([490, 0, 0, 990, 30]) * 100 / 1510, atol=1.0)
-    assert thinned(Source(rows, weights, 1543, False), 10, 1510) is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])

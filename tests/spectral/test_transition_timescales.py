@@ -2,17 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.spectral import TransitionOperator, implied_timescales
-from kmc.spectral.transition_modes import timescales
 from tests.spectral.test_transition import TRAJECTORIES, autoregression
-
-
-def test_no_time_scale_without_a_decay():
-    """Not the logarithm of an absolute value."""
-    values = np.array([0.5, -0.5, 0.0, 1.0, 1.2, 0.3 + 0.1j, 0.25])
-    found = timescales(values, 3)
-    assert found[0] == pytest.approx(3 / np.log(2))
-    assert found[6] == pytest.approx(3 / np.log(4))
-    assert np.all(np.isnan(found[1:6]))
 
 
 def test_those_of_an_autoregression_are_level():

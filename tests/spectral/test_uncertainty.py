@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from kmc.spectral.uncertainty import Uncertainty
 
@@ -11,19 +10,6 @@ ZERO, TWO = np.zeros(1), np.array([2.0])
 
 def of(between=ZERO, change=ZERO, modes=X, squares=ONES[:, None], represented=1.0):
     return Uncertainty.of(between, change, modes, squares, ONES, represented)
-
-
-def test_a_mode_that_is_known():
-    known = of(between=np.array([0.1]))
-    assert known.total()[0] == pytest.approx(np.hypot(0.1, 1000**-0.5), rel=0.01)
-    assert known.sentence(TWO) == ""
-
-
-def test_samples_that_carry_the_energy():
-    """Ten of a thousand; those judged may be a part of all."""
-    squares = np.where(np.arange(1000) < 10, 1.0, 0.0)[:, None]
-    assert of(squares=squares).few_samples[0] == pytest.approx(10**-0.5)
-    assert of(squares=squares, represented=4.0).few_samples[0] == pytest.approx(40**-0.5)
 
 
 def test_the_sentence_names_the_main_cause():
