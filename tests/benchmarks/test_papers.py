@@ -54,11 +54,3 @@ def test_each_entry_has_a_command_that_exists_and_a_verdict_with_a_reason(entry)
 def test_the_verdict_follows_from_the_statements(holds, limits, verdict):
     claims = [Claim("It is so.", "0.1", one) for one in holds]
     assert Entry("001", "Figure 1", "python benchmarks/papers.py", claims, limits).verdict == verdict
-
-
-def test_each_estimator_of_the_papers_is_checked_by_an_oracle_that_some_test_uses():
-    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
-    text = "".join(path.read_text(encoding="utf-8") for path in tests)
-    for _, names, oracle in papers.LITERAL:
-        assert "kmc." in names and (ROOT / "tests" / "oracles" / f"{oracle}.py").exists()
-        assert re.search(rf"from tests\.oracles(\.{oracle} import| import [\w, ]*\b{oracle}\b)", text), oracle

@@ -2,7 +2,6 @@ import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -81,12 +80,6 @@ def test_nothing_that_is_printed_controls_the_terminal(options, monkeypatch, cap
     out, err = capsys.readouterr()
     assert {c for c in out + err if not c.isprintable()} == {"\n"}
     assert r"no column '\x1b[2J\r\u202e'" in err and r"\x1b]0;a warning\x07" in err
-
-
-def test_every_command_prints_by_one_function():
-    sources = {path: path.read_text(encoding="utf-8") for path in Path(cli.__file__).parent.glob("*.py")}
-    calls = [path.name for path, text in sources.items() for _ in re.findall(r"\bprint\(|\.write\(", text)]
-    assert calls == ["options.py"]
 
 
 def test_an_interrupt_has_its_own_exit_code(monkeypatch, capsys):

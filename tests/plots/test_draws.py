@@ -1,4 +1,3 @@
-import inspect
 import sys
 
 import numpy as np
@@ -6,7 +5,6 @@ import pytest
 import xarray
 
 import kmc
-from kmc.errors import KmcWarning
 from kmc.plots import draws as plots
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -45,19 +43,6 @@ def test_columns_have_the_labels_of_their_coordinates_and_can_be_chosen(idata):
     assert [ax.get_xlabel() for ax in axes[-1]] == ["b[B]"]
     twice = {"posterior": idata["posterior"].assign_coords(i=["A", "A"])}
     assert plots.plot_pairs(twice, figure=Figure()).shape == (4, 4)
-
-
-@pytest.mark.slow
-def test_ten_rows_unless_more_are_asked_for(idata):
-    with pytest.warns(KmcWarning, match=r"The first 3 of 4 columns are drawn: .*var_names=\['a', ...\].*max_rows"):
-        assert plots.plot_pairs(idata, max_rows=3, figure=Figure()).shape == (3, 3)
-    many = {
-        "posterior": xarray.Dataset({"x": (("chain", "draw", "i"), np.random.default_rng(0).normal(size=(2, 9, 11)))})
-    }
-    assert inspect.signature(plots.plot_pairs).parameters["max_rows"].default == 10
-    assert plots.plot_pairs(many, max_rows=None, figure=Figure()).shape == (11, 11)
-    with pytest.raises(ValueError, match="max_rows=0: expected a whole number of at least 1"):
-        plots.plot_pairs(many, max_rows=0, figure=Figure())
 
 
 def test_a_pair_shows_the_column_across_and_the_row_up(idata):
