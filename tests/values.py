@@ -6,12 +6,17 @@ from typing import Any
 import numpy as np
 
 
+def groups(idata: Any) -> set[str]:
+    """Names of the groups of a result, in the container of the installed ArviZ."""
+    names = idata.groups() if callable(idata.groups) else idata.groups
+    return {name.strip("/") for name in names} - {""}
+
+
 def check_values(idata: Any, log_density: Callable[[np.ndarray], float], dim: int) -> None:
     """Compare ``lp`` of every draw, and of warm-up and proposals where they are kept, with a function of x (d,)."""
-    groups = {"posterior": "sample_stats", "warmup_posterior": "warmup_sample_stats", "proposals": "proposals"}
-    names = [name.rpartition("/")[2] for name in (idata.groups() if callable(idata.groups) else idata.groups)]
-    for group, statistics in groups.items():
-        if group not in names:
+    of_draws = {"posterior": "sample_stats", "warmup_posterior": "warmup_sample_stats", "proposals": "proposals"}
+    for group, statistics in of_draws.items():
+        if group not in groups(idata):
             continue
         x = np.asarray(idata[group]["x"].transpose("chain", "draw", ...)).reshape(-1, dim)
         lp = np.asarray(idata[statistics]["lp"].transpose("chain", "draw")).ravel()

@@ -22,7 +22,7 @@ CASES = {
     "moves": settings("kernel-hmc") | {"sampler": kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)])},
 }
 MODEL = kmc.Model(log_density, dim=2)
-PLAIN = settings("kernel-hmc", chains=3, max_evaluations=400, draws=None)
+PLAIN = settings("kernel-hmc", chains=3, draws=None, sampler=kmc.KernelHMC(learning_share=0.2))
 
 
 @pytest.fixture(scope="module")
@@ -56,18 +56,18 @@ def test_threads_go_on_while_one_evaluation_takes_long():
         with lock:
             calls[0] += 1
             mine = calls[0]
-        if mine == 300:
+        if mine == 200:
             assert passed.wait(60), "no chain went on"
-        if mine == 308:
+        if mine == 208:
             passed.set()
         return log_density(x)
 
     with ThreadPoolExecutor(2) as pool:
         result = kmc.sample(waiting, executor=pool, **PLAIN)
-    assert passed.is_set() and result.attrs["n_evaluations"] <= 400
+    assert passed.is_set() and result.attrs["n_evaluations"] <= 300
 
 
-@pytest.mark.parametrize("budget", [297, 298, 299, 300, 301, 302])
+@pytest.mark.parametrize("budget", [297, 299, 302])
 def test_no_evaluation_too_many(budget):
     """Proposals that do not move make sweeps cheaper, which is known late."""
     order, rng = Disorder(budget), np.random.default_rng(budget)
@@ -97,15 +97,6 @@ def test_a_stop_gives_whole_sweeps(in_step):
 
 
 @pytest.mark.slow
-def test_an_iterator_shows_whole_sweeps(in_step):
-    asked = {key: value for key, value in PLAIN.items() if key != "progress"}
-    run = kmc.iterate(log_density, executor=Disorder(straggler=1), **asked)
-    seen = [progress.draw for progress in run if progress.phase == "sampling"]
-    assert seen == list(range(seen[0], len(in_step.posterior.draw) + 1))
-    assert_same(run.result(), in_step)
-
-
-@pytest.mark.slow
 def test_an_error_comes_with_the_draws_before_it():
     """Also if the chain that fails is far ahead, and its error known long before."""
     calls = [0]
@@ -127,15 +118,3 @@ def test_an_error_comes_with_the_draws_before_it():
     for error in errors[1:]:
         np.testing.assert_array_equal(error.position, errors[0].position)
         np.testing.assert_array_equal(error.idata.posterior["x"], errors[0].idata.posterior["x"])
-
-
-@pytest.mark.slow
-def test_blobs_and_rejected_values():
-    def function(x):
-        return (np.nan if x[0] > 1.5 else log_density(x)), {"twice": 2 * x}
-
-    model = kmc.Model(function, dim=2)
-    asked = {key: value for key, value in PLAIN.items() if key != "dim"}
-    expected = kmc.sample(model, **asked)
-    assert expected.attrs["n_nonfinite"] > 0
-    assert_same(kmc.sample(model, executor=Disorder(7), **asked), expected)

@@ -205,19 +205,6 @@ def test_of_many_some_are_kept_and_all_are_counted():
     assert len(pickle.dumps(rejected.state())) < 500_000
 
 
-def test_a_record_continues_from_its_state():
-    points = np.random.default_rng(3).standard_normal((5000, 3))
-    fails = points[:, 0] > 1.0
-    half = noted(points[:2500], fails[:2500])
-    other = Rejected(MODEL)
-    other.restore(pickle.loads(pickle.dumps(half.state())))
-    evaluations = [Evaluation(np.nan) if one else Evaluation(0.0) for one in fails]
-    for record in (half, other):
-        record.note(points[2500:], evaluations[2500:])
-    assert half.summary(points, 5000) == other.summary(points, 5000)
-    assert str(half.facts(points)) == str(other.facts(points))
-
-
 class Crashing:
     """It raises at one call in so many."""
 

@@ -26,7 +26,7 @@ def same_draws(found, expected):
 
 @pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"delayed", "kernel-hmc", "nystrom"}))
 def test_the_draws_are_those_of_a_store(tmp_path, name):
-    asked = settings(name, max_evaluations=None, warmup=60)
+    asked = settings(name, max_evaluations=None, warmup=10)
     result = kmc.sample(log_density, **asked)
     kmc.sample(log_density, store=tmp_path / "run.zarr", **asked)
     expected = kmc.extend(tmp_path / "run.zarr", draws=25, **MORE)

@@ -7,6 +7,7 @@ from scipy import stats
 import kmc
 from kmc.model import lotka_volterra
 from tests.counted import Counted
+from tests.grids import slow_except
 
 
 def growth(x):
@@ -175,7 +176,7 @@ def packet():
     return kmc.Model(log_likelihood=lambda p: -misfit(p), parameters=priors)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", slow_except([1, 2, 3], {2}))
 def test_a_needle_on_a_plateau(packet, seed):
     start = kmc.find_start(packet, seed=seed)
     found = packet.constrain(start.initial[:1])

@@ -13,6 +13,7 @@ from kmc.surrogate.coordinates.walls import NO_WALL, WallState
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component, Density
 from tests.control_variates.synthetic import gaussian_state
+from tests.values import groups
 
 pytestmark = pytest.mark.packages
 
@@ -31,11 +32,6 @@ def bounded(p):
 @pytest.fixture(scope="module")
 def idata():
     return kmc.sample(log_density, dim=2, **SETTINGS)
-
-
-def groups(idata):
-    found = idata.groups() if callable(idata.groups) else [name.strip("/") for name in idata.groups if name != "/"]
-    return set(found)
 
 
 def test_the_result_holds_every_proposal_and_its_values(idata):

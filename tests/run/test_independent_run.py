@@ -7,7 +7,7 @@ import pytest
 
 import kmc
 from kmc.model.toys import Gaussian
-from kmc.run.independent_run import dealt, shares
+from kmc.run.independent_run import dealt
 from kmc.samplers.base import SamplerSetup
 from tests.grids import slow_except
 
@@ -53,14 +53,6 @@ class Spy:
     def start(self, setup):
         self.setups.append(setup)
         return kmc.RandomWalkMetropolis().start(setup)
-
-
-def test_shares_are_equal_and_complete():
-    for total in range(20, 40):
-        for parts in (1, 2, 3, 7):
-            found = shares(total, parts)
-            assert sum(found) == total and max(found) - min(found) <= 1
-    assert shares(None, 3) == [None, None, None]
 
 
 def test_each_independent_run_is_told_its_part():
@@ -178,19 +170,6 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
 
 
 @pytest.mark.slow
-def test_a_callback_sees_both_and_can_stop():
-    records = []
-    run(sampler=SMALL, callback=records.append)
-    counts, drawn = [r.n_evaluations for r in records], [r.draw for r in records]
-    assert counts == sorted(counts) and drawn == sorted(drawn) and drawn[-1] == 40
-    phases = [r.phase for r in records]
-    assert phases == sorted(phases, key=["start", "warmup", "sampling", "done"].index)
-    assert records[-1].n_refits > 1
-    idata = run(callback=lambda record: record.draw == 10)
-    assert positions(idata).shape == (4, 10, 2)
-
-
-@pytest.mark.slow
 def test_independent_runs_in_different_modes_are_distinguished():
     """Two modes twenty standard deviations apart: no chain crosses, whatever its R-hat."""
     initial = np.array([[-10.0, 0.0], [10.0, 0.0], [-9.0, 1.0], [9.0, 1.0]])
@@ -200,9 +179,3 @@ def test_independent_runs_in_different_modes_are_distinguished():
 
     idata = run(modes, SMALL, initial=initial, draws=200)
     assert any("independent runs disagree" in sentence for sentence in json.loads(idata.attrs["warnings"]))
-
-
-@pytest.mark.slow
-def test_independent_runs_of_a_good_run_agree():
-    idata = run(sampler=SMALL, draws=300)
-    assert json.loads(idata.attrs["warnings"]) == []

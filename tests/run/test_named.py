@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from importlib.metadata import version
 
 import arviz
 import numpy as np
@@ -13,12 +12,12 @@ import kmc
 from kmc.model.model import Model
 from kmc.run.results import to_arviz
 from tests.run.sweeps import trace
+from tests.values import groups
 
 pytestmark = pytest.mark.packages
 
-LEGACY = int(version("arviz").split(".")[0]) < 1
 ALPHA = np.array([2.0, 3.0, 5.0])
-SMALL = kmc.KernelHMC()
+SMALL = kmc.KernelHMC(learning_share=0.1)
 
 
 def log_density(parameters, alpha):
@@ -54,10 +53,6 @@ VARIABLES = {
     "m": ("chain", "draw", "site"),
     "factor": ("chain", "draw", "factor_dim_0", "factor_dim_1"),
 }
-
-
-def groups(idata):
-    return set(idata.groups()) if LEGACY else set(idata.children)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from kmc.run.results import to_arviz
 from kmc.samplers.base import MOVES, STATS
 from tests.grids import slow_except
 from tests.run.sweeps import trace
+from tests.values import groups
 
 pytestmark = pytest.mark.packages
 
@@ -49,10 +50,6 @@ STORED = {
     "tempered": 1,
     "note": "",
 }
-
-
-def groups(idata):
-    return set(idata.groups()) if LEGACY else set(idata.children)
 
 
 def check(idata, draws, warmup):

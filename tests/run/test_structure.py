@@ -13,13 +13,12 @@ from kmc import likelihoods as of
 from kmc.model.evaluate import evaluate_point
 from kmc.run.history import as_given
 from kmc.run.structure import structured
-from kmc.surrogate.emulator.climbs import Climbs
 from kmc.surrogate.emulator.emulated import Emulator
 from kmc.surrogate.emulator.jit_state import check_structure, log_densities
 from kmc.surrogate.jit_state import values_and_gradients
 from kmc.surrogate.process import Seen
+from tests.grids import slow_except
 
-pytestmark = pytest.mark.usefixtures("few_particles")
 TIMES = np.linspace(0.1, 2.0, 7)
 MISSING = np.array([1.0, 0.8, np.nan, 0.4, 0.3, 0.3, 0.2])
 COUNTS = np.array([3, 1, 2, 0, 1, 0, 0])
@@ -70,31 +69,6 @@ def differences(function, x, step=1e-5):
 
 
 @pytest.mark.parametrize(
-    "prior",
-    [
-        kmc.Normal(1000, 0.1),
-        kmc.Cauchy(0, 1),
-        kmc.Uniform(2, 3),
-        kmc.TruncatedNormal(0, 1, 0.5, 2),
-        kmc.Exponential(3),
-        kmc.Real(),
-        kmc.Positive(),
-        kmc.Interval(-1, 4),
-        kmc.UpperBound(3),
-    ],
-    ids=lambda prior: type(prior).__name__,
-)
-def test_any_prior_of_one_number_is_known(prior):
-    model = kmc.Model(simulator=lambda p: [p["a"]], likelihood=of.Normal([1.0], sd=1.0), parameters={"a": prior})
-    points = points_of(model, 300, seed=7)
-    points = np.random.default_rng(7).uniform(-2, 2, (300, 1)) if points is None else points
-    values, outputs = evaluated(model, points)
-    middle = np.abs(points - np.median(points)).ravel() < np.quantile(np.abs(points - np.median(points)), 0.98)
-    found = log_densities(structured(model).structure, points[middle], outputs[middle])
-    np.testing.assert_allclose(found, values[middle], rtol=1e-3, atol=2e-3)
-
-
-@pytest.mark.parametrize(
     ("likelihood", "parameters"),
     [
         (of.Normal([1.0, 2.0], sd=1.0, upper=2.0), {}),
@@ -113,10 +87,6 @@ def test_other_models_are_learned_by_their_log_density(likelihood, parameters):
         parameters={"a": kmc.Normal(0, 1), **parameters},
     )
     assert structured(model) is None
-
-
-def fitted(name, n=40, seed=1):
-    return fitted_to(model_of(name), n, seed)
 
 
 def fitted_to(model, n, seed):
@@ -212,41 +182,6 @@ def test_an_emulator_implies_the_log_density_of_its_outputs(make):
         np.testing.assert_allclose(gradient[0], along, rtol=1e-4, atol=1e-4 * (1 + np.abs(along).max()))
 
 
-def test_it_is_right_where_it_has_learned_and_knows_where_it_is_not():
-    model, process = fitted("normal", n=60)
-    points = points_of(model, 300, seed=5)
-    values, _ = evaluated(model, points)
-    typical = values > values.max() - 10.0
-    errors = process.temperature * process.log_density(points) - values
-    sds = process.temperature * process.standard_deviations(points)
-    assert np.median(np.abs(errors[typical])) < 0.1
-    assert np.mean(np.abs(errors[typical]) < 3.0 * sds[typical] + 0.05) > 0.9
-    covariances = process.covariances(points[typical][:30])
-    np.testing.assert_allclose(np.sqrt(np.diag(covariances)), process.standard_deviations(points[typical][:30]))
-    assert np.linalg.eigvalsh(covariances).min() > -1e-8 * covariances.max()
-
-
-def test_climbs_reach_the_maximum_of_a_linear_model():
-    design = np.random.default_rng(0).standard_normal((12, 3))
-    data = design @ [1.0, -2.0, 0.5]
-    model = kmc.Model(
-        simulator=lambda p: design @ p["b"],
-        likelihood=of.Normal(data, sd=0.1),
-        parameters={"b": kmc.Normal(0, 10, shape=3)},
-    )
-    starts = points_of(model, 2)
-    climbs = Climbs(
-        structured(model).structure, starts, *evaluated(model, starts), rng=np.random.default_rng(1), most=6
-    )
-    best, n = -np.inf, 0
-    while len(points := climbs.propose()):
-        values, outputs = evaluated(model, points)
-        climbs.tell(values, outputs)
-        best, n = max(best, values.max()), n + len(points)
-    top = np.linalg.solve(design.T @ design / 0.01 + np.eye(3) / 100, design.T @ data / 0.01)
-    assert best > evaluated(model, top[None])[0][0] - 1.0 and n < 30
-
-
 def linear(n=10):
     """A regression with known noise: the posterior is normal, with a closed form."""
     rng = np.random.default_rng(3)
@@ -304,37 +239,26 @@ def test_stores_and_other_processes_have_the_same_draws(whole, tmp_path):
     np.testing.assert_array_equal(kmc.load(tmp_path / "run.zarr").posterior["b"].values, whole)
 
 
-def test_a_resumed_run_has_the_same_draws(whole, tmp_path):
-    """It stopped within climbs, and when learning was nearly done."""
+@pytest.mark.parametrize("stop", [20, pytest.param(110, marks=pytest.mark.slow)])
+def test_a_resumed_run_has_the_same_draws(whole, tmp_path, stop):
+    """It stopped within climbs, or when learning was nearly done."""
     model, _, _ = linear()
-    for stop in 20, 110:
-        path = tmp_path / f"{stop}.zarr"
-        calls = []
+    calls = []
 
-        def simulator(p, stop=stop, calls=calls):
-            calls.append(1)
-            if len(calls) == stop:
-                raise KeyboardInterrupt
-            return model.simulation.simulator(p)
+    def simulator(p):
+        calls.append(1)
+        if len(calls) == stop:
+            raise KeyboardInterrupt
+        return model.simulation.simulator(p)
 
-        stopping = kmc.Model(
-            simulator=simulator,
-            likelihood=model.simulation.likelihoods["y"],
-            parameters={"b": kmc.Normal(0, 5, shape=3)},
-        )
-        kmc.sample(stopping, draws=20, store=path, **OPTIONS)
-        resumed = kmc.sample(model, draws=20, store=path, resume=True, **OPTIONS)
-        np.testing.assert_array_equal(resumed.posterior["b"].values, whole)
-
-
-@pytest.mark.slow
-def test_surrogates_are_read_out():
-    """Corrected averages and the evidence, of an emulator."""
-    model, mean, _ = linear()
-    idata = kmc.sample(model, max_evaluations=600, draws=None, **OPTIONS)
-    found = kmc.expectations(idata, max_surrogate_draws=8_000, quantiles=())
-    assert np.all(np.abs(found["mean"].values - mean) < 4 * found["mcse"].values + 1e-3)
-    assert float(kmc.evidence(idata)["se"][0]) < 0.1
+    stopping = kmc.Model(
+        simulator=simulator,
+        likelihood=model.simulation.likelihoods["y"],
+        parameters={"b": kmc.Normal(0, 5, shape=3)},
+    )
+    kmc.sample(stopping, draws=20, store=tmp_path / "run.zarr", **OPTIONS)
+    resumed = kmc.sample(model, draws=20, store=tmp_path / "run.zarr", resume=True, **OPTIONS)
+    np.testing.assert_array_equal(resumed.posterior["b"].values, whole)
 
 
 @pytest.mark.slow
@@ -355,36 +279,6 @@ def test_a_simulator_that_fails_costs_its_points_alone():
         warnings.simplefilter("ignore")
         idata = kmc.sample(broken, max_evaluations=400, draws=None, **OPTIONS)
     assert idata.posterior["b"].values[..., 0].min() >= 0.2 and idata.posterior.sizes["draw"] > 25
-
-
-@pytest.mark.slow
-def test_a_run_without_draws_answers_from_its_outputs():
-    model, mean, covariance = linear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        idata = kmc.sample(model, max_evaluations=40, **OPTIONS)
-        found = kmc.expectations(idata, model=model)
-        sds = np.sqrt(np.diag(covariance))
-        assert idata["evaluations"]["outputs"].shape == (idata["evaluations"].sizes["evaluation"], 10)
-        np.testing.assert_array_less(np.abs(found["mean"].values - mean), 4.0 * found["mcse"].values)
-        assert np.all(found["mcse"].values < 0.5 * sds)
-        np.testing.assert_allclose(found["sd"].values, sds, rtol=0.25)
-        # Outputs of another shape, as from another model, are left alone.
-        other = idata.copy()
-        other["evaluations"] = idata["evaluations"].isel(output=slice(3))
-        assert np.isfinite(kmc.expectations(other, model=model)["mean"]).all()
-
-
-@pytest.mark.slow
-def test_a_run_is_extended_and_reported(whole, tmp_path):
-    model, _, _ = linear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        first = kmc.sample(model, draws=12, **OPTIONS)
-        longer = kmc.extend(first, draws=8, target=model, progress=False)
-    np.testing.assert_array_equal(longer.posterior["b"].values, whole)
-    kmc.report(longer, tmp_path / "report.html")
-    assert "b[0]" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_outputs_that_predict_worse_than_the_log_density_are_left():
@@ -436,15 +330,13 @@ def moments_of_line(data):
     return mean, np.sqrt(square - mean**2)
 
 
-def histories(line, model, tmp_path):
-    """Of simulations for other data: a result, a short one, a store, and recorded calls."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield kmc.sample(model, max_evaluations=400, draws=None, **OPTIONS)
-        yield kmc.sample(model, max_evaluations=60, draws=None, **OPTIONS)
-        kmc.sample(model, max_evaluations=90, draws=None, store=tmp_path / "run.zarr", **OPTIONS)
-        yield tmp_path / "run.zarr"
-    yield recorded_calls(line)
+def history_of(kind, line, model, path):
+    """Of simulations for other data: a result, a short one, a store, or recorded calls."""
+    if kind == "calls":
+        return recorded_calls(line)
+    n = {"result": 400, "short": 60, "store": 90}[kind]
+    found = kmc.sample(model, max_evaluations=n, draws=None, store=path if kind == "store" else None, **OPTIONS)
+    return path if kind == "store" else found
 
 
 def recorded_calls(line):
@@ -455,45 +347,21 @@ def recorded_calls(line):
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-def test_simulations_for_other_data_are_used_again(noisy_line, tmp_path):
+@pytest.mark.parametrize("kind", slow_except(["result", "short", "store", "calls"], {"store"}))
+def test_simulations_for_other_data_are_used_again(noisy_line, tmp_path, kind):
     line, model, other = noisy_line
-    fresh = kmc.sample(other, max_evaluations=300, draws=None, **OPTIONS)
+    fresh = kmc.sample(other, max_evaluations=200, draws=None, **OPTIONS)
     mean, sd = moments_of_line(other.simulation.likelihoods["y"].observed)
-    for history in histories(line, model, tmp_path):
-        given = as_given(history, other)
-        values, outputs = evaluated(other, given.x[:50])
-        np.testing.assert_allclose(given.values[:50], values, rtol=2e-3, atol=2e-3)
-        np.testing.assert_allclose(given.outputs[:50], outputs, rtol=1e-9)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            idata = kmc.sample(other, history=history, max_evaluations=300, draws=None, **OPTIONS)
-        assert idata.attrs["n_history"] == len(given.x)
-        assert idata.attrs["n_evaluations_warmup"] < fresh.attrs["n_evaluations_warmup"]
-        draws = np.stack([idata.posterior[name].values.ravel() for name in "ab"], axis=1)
-        np.testing.assert_array_less(np.abs(draws.mean(axis=0) - mean), 4 * sd * np.sqrt(2.0 / len(draws)))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-def test_a_history_of_the_same_data_keeps_its_values(noisy_line):
-    _, model, _ = noisy_line
-    idata = kmc.sample(model, max_evaluations=300, draws=None, **OPTIONS)
-    given = as_given(idata, model)
-    np.testing.assert_array_equal(np.sort(np.unique(idata.sample_stats["lp"])), np.sort(np.unique(given.values)))
-    assert np.isfinite(given.outputs).all()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-def test_a_history_with_outputs_of_another_shape_has_none(noisy_line):
-    _, model, _ = noisy_line
-    idata = kmc.sample(model, max_evaluations=300, draws=None, **OPTIONS)
-    shorter = kmc.Model(
-        simulator=lambda p: p["a"] + p["b"] * TIMES[:5],
-        likelihood=of.Normal(model.simulation.likelihoods["y"].observed[:5], sd="sd"),
-        parameters=model.parameters,
-    )
-    assert as_given(idata, shorter).outputs is None
+    history = history_of(kind, line, model, tmp_path / "run.zarr")
+    given = as_given(history, other)
+    values, outputs = evaluated(other, given.x[:50])
+    np.testing.assert_allclose(given.values[:50], values, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(given.outputs[:50], outputs, rtol=1e-9)
+    idata = kmc.sample(other, history=history, max_evaluations=200, draws=None, **OPTIONS)
+    assert idata.attrs["n_history"] == len(given.x)
+    assert idata.attrs["n_evaluations_warmup"] < fresh.attrs["n_evaluations_warmup"]
+    draws = np.stack([idata.posterior[name].values.ravel() for name in "ab"], axis=1)
+    np.testing.assert_array_less(np.abs(draws.mean(axis=0) - mean), 4 * sd * np.sqrt(2.0 / len(draws)))
 
 
 def test_a_record_of_a_simulator_has_its_inputs(noisy_line):

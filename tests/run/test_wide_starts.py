@@ -1,12 +1,9 @@
 """Runs of densities that are zero near the origin."""
 
-from itertools import islice
-
 import numpy as np
 import pytest
 
 import kmc
-from kmc.model.starts import near, wide_batches
 
 SMALL = kmc.KernelHMC()
 
@@ -47,21 +44,6 @@ def test_kernel_hmc_begins_there():
     idata = run(log_density, sampler=SMALL, draws=None, max_evaluations=1500, warmup=None)
     x = idata["posterior"]["x"].values
     np.testing.assert_allclose(x.mean(axis=(0, 1)), [0.3, 500], rtol=0.1)
-
-
-def test_sizes_and_signs():
-    batches = list(islice(wide_batches(np.random.default_rng(0), 50, 3), 26))
-    sizes = np.log10([np.abs(batch).max() for batch in batches])
-    np.testing.assert_allclose(np.sort(sizes)[[0, -1]], [-6, 6], atol=0.3)
-    assert all((batch > 0).all() for batch in batches[::2]) and all((batch < 0).any() for batch in batches[1::2])
-    each = np.vstack(list(islice(wide_batches(np.random.default_rng(0), 50, 3), 26, 46)))
-    assert np.abs(np.corrcoef(np.log(np.abs(each)).T)[0, 1]) < 4 / np.sqrt(len(each))
-
-
-def test_points_nearby_keep_their_signs():
-    points = near(np.random.default_rng(0), 100, np.array([1e-3, -1e5]), 0.3)
-    assert (points[:, 0] > 0).all() and (points[:, 1] < 0).all()
-    np.testing.assert_allclose(np.log(points[:, 0]).std(), 0.3, rtol=0.3)
 
 
 def test_a_function_that_fails_far_away_does_not_hide_what_was_tried():

@@ -8,7 +8,6 @@ from kmc.errors import EvaluationError
 from kmc.model.evaluate import Evaluation, Evaluator
 from kmc.model.model import Model
 from kmc.run.executors import DaskExecutor
-from kmc.run.executors.dask import _DaskMapper
 from kmc.run.executors.maps import Answer
 from tests.run.executors import models
 from tests.run.executors.models import POINTS, gone
@@ -49,18 +48,6 @@ def test_the_same_draws_as_in_process(client):
     for group, name in ("posterior", "x"), ("blobs", "twice"), ("blobs", "value"):
         np.testing.assert_array_equal(found[group][name], expected[group][name])
     assert found.posterior.attrs["n_evaluations"] == expected.posterior.attrs["n_evaluations"]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
-def test_chains_go_on_alone_with_the_same_draws(client, monkeypatch):
-    began = []
-    submit = _DaskMapper.submit
-    monkeypatch.setattr(_DaskMapper, "submit", lambda self, *given: (began.append(given), submit(self, *given)))
-    asked = settings("kernel-hmc", max_evaluations=200)
-    found = kmc.sample(log_density, executor=client, **asked)
-    np.testing.assert_array_equal(found.posterior["x"], kmc.sample(log_density, **asked).posterior["x"])
-    assert len(began) > 30
 
 
 def learn(mapper, seconds):

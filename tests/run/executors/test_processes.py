@@ -43,14 +43,6 @@ def test_two_processes_give_the_same_draws():
     assert all(gone(pid) for pid in used)
 
 
-@pytest.mark.slow
-def test_two_processes_work_at_the_same_time(tmp_path):
-    model = Model(models.Meeting(tmp_path, processes=2), dim=2)
-    with ProcessExecutor(2, timeout=60).open(model) as mapper:
-        pids = {int(outcome.blobs["pid"]) for outcome in mapper(POINTS)}
-    assert len(pids) == 2 and os.getpid() not in pids
-
-
 def test_failures_travel_and_workers_keep_to_one_thread():
     def log_density(x):
         if x[0] == 0.4:
@@ -98,17 +90,6 @@ def test_a_segmentation_fault_and_an_abort_lose_nothing(tmp_path):
     with ProcessExecutor(1).open(Model(log_density, dim=2)) as mapper:
         assert [outcome.value for outcome in mapper(POINTS)] == POINTS[:, 0].tolist()
     assert len(list(tmp_path.iterdir())) == 2
-
-
-@pytest.mark.slow
-def test_one_that_takes_too_long_is_ended():
-    model = Model(models.slow, dim=2)
-    start = time.monotonic()
-    message = r"longer than timeout=0.5 seconds, at x = \[0.4, 0.5\]"
-    with ProcessExecutor(1, timeout=0.5).open(model) as mapper, pytest.raises(EvaluationError, match=message) as caught:
-        mapper(POINTS)
-    assert time.monotonic() - start < 20
-    np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
 
 
 def test_one_that_takes_too_long_is_rejected():

@@ -5,6 +5,7 @@ import numpy as np
 import kmc
 from kmc.run.final_state import GROUP
 from kmc.run.history import EVALUATIONS
+from tests import values
 
 QUIET = {"progress": False, "seed": 7, "chains": 2}
 
@@ -64,8 +65,7 @@ def settings(name, **others):
 
 
 def groups(idata):
-    names = idata.groups() if callable(idata.groups) else [name.strip("/") for name in idata.groups if name != "/"]
-    return {name: idata[name] for name in names}
+    return {name: idata[name] for name in values.groups(idata)}
 
 
 VARYING = ("created_at", "sampling_time")

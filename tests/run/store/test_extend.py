@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"delayed", "kernel-hmc", "nystrom"}))
 def test_more_draws(tmp_path, name):
     path = tmp_path / "run.zarr"
-    result = kmc.sample(log_density, store=path, **settings(name, max_evaluations=None, warmup=60))
+    result = kmc.sample(log_density, store=path, **settings(name, max_evaluations=None, warmup=20))
     made = result.posterior.sizes["draw"]
     assert made == settings(name)["draws"]
     longer = kmc.extend(path, draws=25, target=log_density, progress=False)

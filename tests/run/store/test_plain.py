@@ -17,7 +17,6 @@ from kmc.run.store.plain import NotPlain, Plain, flatten, restore
 from kmc.samplers.base import SamplerSetup
 from kmc.samplers.score_fitter import History
 from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
-from kmc.surrogate.process import Process
 from tests.grids import slow_except
 from tests.run.store.runs import SAMPLERS, log_density
 
@@ -148,20 +147,6 @@ def test_the_default_sampler_goes_on_from_each_phase(target, options):
         values = np.array(list(map(target, points)))
         whole.advance(values), restored.advance(values)
     assert list(dict.fromkeys(phases)) == ["first points", "learning", "frozen", "burn-in", "main"]
-
-
-def test_a_restored_surrogate_has_the_same_values():
-    state = state_of(funnel, kmc.KernelHMC(), 3, 300)
-    (surrogate,) = {id(x): x for x in in_all(state).values() if isinstance(x, Process)}.values()
-    twin = restore(flatten(surrogate))
-    x = np.random.default_rng(0).standard_normal((5, 3))
-    assert twin.log_density(x).tobytes() == surrogate.log_density(x).tobytes()
-
-
-def test_options_of_all_samplers():
-    for sampler in [*ALL.values(), kmc.RandomWalkMetropolis(scale=np.ones(2))]:
-        parts = flatten(sampler)
-        assert parts.foreign == [] and repr(restore(parts)) == repr(sampler)
 
 
 @pytest.mark.parametrize("key", [np.s_[:, 3], np.s_[::2, 1:4], np.s_[5], np.s_[:0]])
