@@ -128,8 +128,8 @@ WITH_HESSIAN = None, LiteKEF(n_basis=20), NystromKEF(n_basis=20), FiniteKEF(n_ba
 
 @pytest.mark.parametrize("estimator", WITH_HESSIAN)
 def test_hessians_of_estimators_and_of_the_default(estimator):
-    state = started(AdaptiveLangevin(estimator, covariance="hessian", max_states=100), BANANA, warmup=80)
-    steps = drive(state, 120, BANANA)
+    state = started(AdaptiveLangevin(estimator, covariance="hessian", max_states=100), BANANA, warmup=50)
+    steps = drive(state, 100, BANANA)
     kinds, moved = (np.array([step.stats[name] for step in steps]) for name in ("move", "accepted"))
     assert moved[kinds == LANGEVIN].mean() > 0.2
     field = state.proposers[0]._learner.learned.field

@@ -9,7 +9,6 @@ from kmc.samplers.base import MOVES, SamplerSetup
 from kmc.scores import GaussianScore, NystromKEF
 
 ELLIPSE = Gaussian(2, correlation=0.7, spread=3.0)
-PLAIN = ("random-walk",)
 
 
 def started(sampler, target=ELLIPSE, chains=4, seed=0, warmup=400):
@@ -96,31 +95,6 @@ def test_chains_that_are_not_pooled_do_not_know_of_each_other():
 def test_wrong_moves(moves, error):
     with pytest.raises(error, match=r"moves=.*expected a tuple of distinct names out of 'random-walk', "):
         AdaptiveMetropolis(moves=moves)
-
-
-@pytest.mark.slow
-def test_it_mixes_far_better_than_its_random_walk_alone():
-    """At the seeds of this test by a factor of four or more, on a correlated Gaussian in five dimensions."""
-    from kmc.convergence import worst_bulk_ess
-
-    target = Gaussian(5)
-    initial = 2 * target.sample(np.random.default_rng(0), 4)
-
-    def ess(sampler):
-        setup = SamplerSetup(
-            dim=5,
-            chains=4,
-            initial=initial,
-            initial_log_density=values(initial, target),
-            draws=None,
-            warmup=500,
-            max_evaluations=None,
-            seed=np.random.SeedSequence(1),
-        )
-        steps = drive(sampler.start(setup), 2500, target)
-        return worst_bulk_ess(np.array([step.position for step in steps if not step.warmup]).swapaxes(0, 1))
-
-    assert ess(AdaptiveMetropolis()) > 3 * ess(AdaptiveMetropolis(moves=PLAIN))
 
 
 # With an estimator

@@ -18,7 +18,7 @@ from tests.oracles.mcmc import (
     paired,
 )
 
-N = 8000
+N = 4000
 POWERS = pytest.mark.parametrize("power", slow_except({"one": 1.0, "less": 0.4}, {"less"}))
 LINES = {
     "gaussian": jit_state(1, seed=4),

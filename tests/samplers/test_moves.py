@@ -99,7 +99,8 @@ def test_a_move_that_returns_something_else(returned):
     with pytest.raises(
         TypeError, match=r"moves: Wrong.propose returned .*: expected \(position, log_ratio\), an array"
     ):
-        sampled(dataclasses.replace(SMALL, moves=[(Wrong(), 0.9)]), max_evaluations=100)
+        for seed in range(9):
+            propose_one_of(((Wrong(), 0.9),), np.random.default_rng(seed), np.zeros(2), archive=np.eye(3, 2))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ TARGET = Banana(dim=2, b=0.03)
 ELLIPSE = Gaussian(2, correlation=0.7, spread=3.0)
 SCORE = {"estimator": GaussianScore(), "max_states": 200, "warmup_sampler": AdaptiveMetropolis(adaptation="freeze")}
 FROZEN = {
-    "kernel-hmc": KernelHMC(learning_share=0.1),
+    "kernel-hmc": KernelHMC(learning_share=0.05),
     "adaptive-metropolis": AdaptiveMetropolis(adaptation="freeze"),
     "kameleon": Kameleon(max_states=60, adaptation="freeze"),
     "adaptive-langevin": AdaptiveLangevin(GaussianScore(), adaptation="freeze"),

@@ -1,14 +1,10 @@
 """Trajectories along a gradient field, for any field."""
 
-from typing import NamedTuple
-
-import numba
 import numpy as np
 import pytest
 
 from kmc import jitted as loops
-from kmc.samplers.score_field import Affine, Field, plain_path
-from kmc.scores.gaussian import GaussianScore
+from kmc.samplers.score_field import Field, plain_path
 from kmc.surrogate.coordinates.whitening import Whitening
 from tests.oracles.kmc_paper import leapfrog
 from tests.oracles.mcmc import jit_state
@@ -124,39 +120,7 @@ def test_a_hopeless_jitted_path_diverges(in_z):
 # A function in other coordinates
 
 
-def test_affine_value_and_gradient():
-    state, z, step = jit_state(3, seed=6), np.array([0.3, -0.2, 0.5]), 1e-6
-    affine = Affine(state, SHIFT, SHEAR)
-
-    def value(z):
-        return loops.value_and_gradient(affine, z, np.empty(3), loops.workspace(affine))
-
-    gradient = np.empty(3)
-    at_x = loops.value_and_gradient(state, SHIFT + SHEAR @ z, np.empty(3), loops.workspace(state))
-    result = loops.value_and_gradient(affine, z, gradient, loops.workspace(affine))
-    np.testing.assert_allclose(result, at_x, rtol=1e-12)
-    numeric = [(value(z + e) - value(z - e)) / (2 * step) for e in step * np.eye(3)]
-    np.testing.assert_allclose(gradient, numeric, rtol=1e-6)
-
-
 # What an estimator may offer
-
-
-class Constant(NamedTuple):
-    """A state of a foreign type."""
-
-    slope: np.ndarray
-
-
-@numba.njit
-def _nothing(state):
-    return 0
-
-
-@numba.njit
-def _constant(state, x, gradient, work):
-    gradient[:] = state.slope
-    return np.dot(state.slope, x)  # numba warns if either is not contiguous
 
 
 class Slope(Jitted):
@@ -167,28 +131,7 @@ class Slope(Jitted):
         return np.broadcast_to([1.0, 2.0, 3.0], X.shape)
 
 
-@pytest.mark.slow
-def test_any_registered_state_will_do():
-    loops.register(Constant, _nothing, _constant)
-    slope = np.array([1.0, 2.0, 3.0])
-    path = Field.of(Slope(Constant(slope)), WHITENING, in_z=True).path(
-        np.zeros(3), np.ones(3), step_size=0.1, n_steps=10
-    )
-    np.testing.assert_allclose(path.momentum, 1 + slope, rtol=1e-12)  # uniform acceleration for a unit of time
-    np.testing.assert_allclose(path.z, 1 + 0.5 * slope, rtol=1e-12)
-
-
 @pytest.mark.parametrize("state", [(1.0, 2.0), 3.0])
 def test_an_unknown_state_is_refused(state):
     with pytest.raises(TypeError, match=r"Slope.jit_state\(\) returned a (tuple|float)"):
         Field.of(Slope(state), WHITENING, in_z=True)
-
-
-def test_the_field_of_a_gaussian():
-    x = np.random.default_rng(1).standard_normal((50, 3)) @ SHEAR.T
-    estimator = GaussianScore().fit(x)
-    z = np.array([0.5, -1.0, 0.2])
-    expected = WHITENING.inverse.T @ np.linalg.solve(
-        estimator.covariance_, estimator.mean_ - WHITENING.back(z[None])[0]
-    )
-    np.testing.assert_allclose(Field.of(estimator, WHITENING, in_z=False).gradient(z), expected, rtol=1e-9)

@@ -311,25 +311,3 @@ def test_a_kernel_that_jitted_loops_do_not_know():
     estimator = LiteKEF(Polynomial(2), n_basis=20, regularization=1e-4)
     idata = sampled(ScoreHMC(estimator, **SHORT), draws=20, warmup=100)
     assert idata.posterior.attrs["n_refits"] == 1 and idata.posterior.attrs["surrogate_acceptance_rate"] > 0.15
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
-def test_the_budget_is_kept():
-    for max_evaluations in (50, 301):
-        idata = sampled(ScoreHMC(Normal([]), **SHORT), draws=None, max_evaluations=max_evaluations)
-        assert max_evaluations - 4 < idata.posterior.attrs["n_evaluations"] <= max_evaluations
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
-def test_a_good_surrogate_beats_a_random_walk():
-    """Moments of an ellipse, to be known better by four standard errors of the walk's own."""
-    ellipse = Gaussian(4, correlation=0.8, spread=4.0)
-    errors = []
-    for sampler in (ScoreHMC(GaussianScore()), AdaptiveMetropolis(moves=("random-walk",))):
-        idata = kmc.sample(ellipse, dim=4, sampler=sampler, seed=3, draws=500, progress=False)
-        x = idata.posterior["x"].values
-        means = x.reshape(4, 5, 100, 4).mean(axis=2) / np.sqrt(np.diag(ellipse.covariance))
-        errors.append(means.std())
-    assert errors[0] < 0.5 * errors[1]
