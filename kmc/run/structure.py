@@ -30,6 +30,7 @@ from kmc.surrogate.emulator.structure import (
     Data,
     Parameters,
     Structure,
+    joined,
 )
 from kmc.surrogate.known import ABOVE, BELOW, BETWEEN, IDENTITY, KnownPart, Splines, Transforms
 
@@ -105,13 +106,13 @@ def structured(model: Model) -> Structured | None:
     known = _known_parts(model)
     if known is None or model.noisy:
         return None
-    parts = [_data(likelihood, known) for likelihood in known.likelihoods.values()]
-    if any(part is None for part in parts):
+    parts = [part for likelihood in known.likelihoods.values() if (part := _data(likelihood, known)) is not None]
+    if len(parts) < len(known.likelihoods):
         return None
     parameters = _parameters(known, model)
     if parameters is None:
         return None
-    found = Structured(Structure(known.inputs, parameters, _joined(parts)), known.likelihoods)
+    found = Structured(Structure.of_one_group(known.inputs, parameters, joined(parts)), known.likelihoods)
     return found if known.approximation is None else replace(found, approximation=_approximation(found, known))
 
 
@@ -215,19 +216,6 @@ class _Terms:
                 own = np.arange(block.columns.start, block.columns.stop).reshape(block.shape)
                 columns.append(np.broadcast_to(own, seen.shape)[seen])
         self.columns = np.array(columns, dtype=np.int64).reshape(len(columns), len(self.squares)).T.copy()
-
-
-def _joined(parts) -> Data:
-    """Join the data of several outputs; unequal numbers of terms are filled up."""
-
-    def together(name):
-        arrays = [getattr(part, name) for part in parts]
-        if arrays[0].ndim == 1:
-            return np.concatenate(arrays)
-        width = max(array.shape[1] for array in arrays)
-        return np.concatenate([np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=-1) for a in arrays])
-
-    return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
 
 
 def added(model: Model) -> KnownPart | None:

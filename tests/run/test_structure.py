@@ -101,9 +101,11 @@ def fitted_to(model, n, seed):
 
 def literal(model, process, x):
     """The log-density by the likelihood's own code, at outputs that are predicted component by component."""
-    inputs = process.jit_state.inputs
-    eta = process.components.offset + process.components.basis @ process.regression.values(x[None, inputs])[0]
     (likelihood,) = model.simulation.likelihoods.values()
+    eta = np.full(np.sum(~likelihood.missing), np.nan)
+    for own in process.regressions:
+        components = own.regression.values(x[None, own.group.inputs])[0]
+        eta[own.group.rows] = own.components.offset + own.components.basis @ components
     link = {"LogNormal": np.exp, "Poisson": np.exp, "NegativeBinomial": np.exp}.get(type(likelihood).__name__)
     link = link or (
         (lambda e: 1 / (1 + np.exp(-e))) if type(likelihood).__name__ in ("Binomial", "Bernoulli") else None
@@ -176,8 +178,9 @@ def test_an_emulator_implies_the_log_density_of_its_outputs(make):
         z = process.coordinates(x[None])
         value, gradient = values_and_gradients(process.jit_state, z)
         np.testing.assert_allclose(value[0], literal(model, process, x), rtol=2e-3, atol=2e-3)
-        n = process.jit_state.basis.shape[0]
-        assert n == len(process.components.offset) or n <= 2 * (process.components.basis.shape[1] + 1)
+        (own,) = process.regressions
+        n = len(process.jit_state.offset)
+        assert n == len(own.components.offset) or n <= 2 * (own.components.basis.shape[1] + 1)
         along = differences(lambda z: values_and_gradients(process.jit_state, z[None])[0][0], z[0])
         np.testing.assert_allclose(gradient[0], along, rtol=1e-4, atol=1e-4 * (1 + np.abs(along).max()))
 

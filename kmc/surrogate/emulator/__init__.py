@@ -2,6 +2,6 @@
 
 - What is known: structure (priors, data and likelihoods in plain arrays; a cheap simulator).
 - The first points: climbs.
-- The fit: emulated (components of the outputs, regressed, as a density).
+- The fit: components (principal ones of the outputs), emulated (their regression, as a density).
 - The result, at one point in jitted loops: jit_state.
 """

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import optimize
 
 from kmc.surrogate.coordinates.walls import NO_WALL
-from kmc.surrogate.emulator.jit_state import EmulatorJitState
+from kmc.surrogate.emulator.jit_state import EmulatorJitState, Group
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.jit_state import values_and_gradients
 
@@ -161,9 +161,7 @@ class Climbs:
 
     def _linearized(self, climb) -> EmulatorJitState:
         d, p, structure = len(climb.x), climb.slopes.shape[1], self._structure
-        return EmulatorJitState(
-            origin=np.zeros(d),
-            back=np.eye(d),
+        group = Group(
             inputs=structure.inputs,
             center=climb.x[structure.inputs],
             whitening=np.eye(p),
@@ -177,7 +175,12 @@ class Climbs:
             bent=0.0,
             spread=1.0,
             offset=climb.eta,
-            basis=np.ascontiguousarray(climb.slopes),
+            basis=climb.slopes,
+        )
+        return EmulatorJitState.of(
+            [group],
+            origin=np.zeros(d),
+            back=np.eye(d),
             parameters=structure.parameters,
             data=structure.data,
             temperature=1.0,

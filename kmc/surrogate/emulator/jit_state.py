@@ -5,13 +5,15 @@ on the scale of their likelihood are η = offset + basis a, with the components
 
     a = constant + C φ(v),   φ = (v_i, v_i v_j for i <= j, k(w, w_j) for each simulation j)
 
-with the Matérn and the bent kernel of :mod:`kmc.surrogate.covariance`. Then log s is the log-likelihood of η plus what
-is known, all divided by the temperature. Outside of a ball it falls as the density of a log-density alone does.
+with the Matérn and the bent kernel of :mod:`kmc.surrogate.covariance`. Outputs that depend on the same inputs are a
+group, and all this is a group's own. Then log s is the log-likelihood of all η plus what is known, all divided by the
+temperature. Outside of a ball it falls as the density of a log-density alone does.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +26,12 @@ from kmc.surrogate.emulator.structure import BINOMIAL, SMALLEST, Data, Parameter
 from kmc.surrogate.known import check_arrays, check_columns, check_splines, constrained
 from kmc.surrogate.known import value_and_gradient as known
 
+_MOST = 2**40  # numbers of inputs, components, simulations or data of a group
 
-class EmulatorJitState(NamedTuple):
-    """See above; the coefficients C of the features and of the sections are apart."""
 
-    origin: np.ndarray  # (d,)
-    back: np.ndarray  # (d, d)
+class Group(NamedTuple):
+    """The regression of a group's components, and its outputs; coefficients C of features and of sections are apart."""
+
     inputs: np.ndarray  # (p,) of int
     center: np.ndarray  # (p,)
     whitening: np.ndarray  # (p, p)
@@ -44,6 +46,31 @@ class EmulatorJitState(NamedTuple):
     spread: float
     offset: np.ndarray  # (n,)
     basis: np.ndarray  # (n, c)
+
+
+class EmulatorJitState(NamedTuple):
+    """See above. Arrays of all groups are one after the other: compiled code is the same for any number of groups.
+
+    Data, outputs and components are in the order of the groups.
+    """
+
+    origin: np.ndarray  # (d,)
+    back: np.ndarray  # (d, d)
+    sizes: np.ndarray  # (g, 4) of int: p, c, m and n of each group
+    inputs: np.ndarray  # this and those that follow: of all groups, raveled
+    center: np.ndarray
+    whitening: np.ndarray
+    metric: np.ndarray
+    constant: np.ndarray
+    polynomial: np.ndarray
+    sections: np.ndarray
+    centers: np.ndarray
+    rate: np.ndarray  # (g,)
+    matern: np.ndarray  # (g,)
+    bent: np.ndarray  # (g,)
+    spread: np.ndarray  # (g,)
+    offset: np.ndarray
+    basis: np.ndarray
     parameters: Parameters
     data: Data
     temperature: float
@@ -51,29 +78,57 @@ class EmulatorJitState(NamedTuple):
     fall: float
     wall: WallState
 
+    @classmethod
+    def of(cls, groups: Sequence[Group], **others: Any) -> EmulatorJitState:
+        """Return the state of these groups."""
+        sizes = [(len(one.center), len(one.constant), one.sections.shape[1], len(one.offset)) for one in groups]
+        joined: dict[str, Any] = {
+            name: np.concatenate([np.ravel(getattr(one, name)) for one in groups]) for name in Group._fields
+        }
+        return cls(sizes=np.array(sizes, np.int64), **joined, **others)
+
 
 def check_emulator_state(state: EmulatorJitState, dim: int) -> None:
     """Raise a ValueError if loops over the arrays would leave them, which compiled code does not notice."""
-    p, m, n, c = len(state.inputs), state.sections.shape[-1], len(state.offset), len(state.constant)
-    shapes = {"origin": (dim,), "back": (dim, dim), "center": (p,), "whitening": (p, p), "metric": (p, p)}
-    shapes |= {"constant": (c,), "polynomial": (c, p + p * (p + 1) // 2), "sections": (c, m), "centers": (p, m)}
-    check_arrays(state, {**shapes, "offset": (n,), "basis": (n, c)})
+    check_columns("sizes", state.sizes, (*np.shape(state.sizes)[:1], 4), 1, _MOST)
+    sizes = state.sizes.tolist()  # whole numbers that do not overflow
+    lengths = dict.fromkeys(("rate", "matern", "bent", "spread"), len(sizes))
+    lengths |= {
+        "center": sum(p for p, _, _, _ in sizes),
+        "whitening": sum(p * p for p, _, _, _ in sizes),
+        "metric": sum(p * p for p, _, _, _ in sizes),
+        "constant": sum(c for _, c, _, _ in sizes),
+        "polynomial": sum(c * (p + p * (p + 1) // 2) for p, c, _, _ in sizes),
+        "sections": sum(c * m for _, c, m, _ in sizes),
+        "centers": sum(p * m for p, _, m, _ in sizes),
+        "offset": sum(n for _, _, _, n in sizes),
+        "basis": sum(n * c for _, c, _, n in sizes),
+    }
+    shapes = {name: (length,) for name, length in lengths.items()}
+    check_arrays(state, {"origin": (dim,), "back": (dim, dim), **shapes})
+    check_columns("inputs", state.inputs, shapes["center"], 0, dim - 1)
     for part, kind in (state.parameters, Parameters), (state.data, Data), (state.wall, WallState):
         if type(part) is not kind:
             raise ValueError(f"a {kind.__name__} of type {type(part).__name__}")
-    check_structure(Structure(state.inputs, state.parameters, state.data), dim)
+    _check_known(state.parameters, state.data, lengths["offset"], dim)
     check_wall_state(state.wall, dim)
 
 
 def check_structure(structure: Structure, dim: int) -> None:
     """Raise a ValueError unless the arrays fit together, and all columns are coordinates."""
-    parameters, data = structure.parameters, structure.data
-    n = len(data.observed)
+    n, k, groups = len(structure.data.observed), len(structure.inputs), len(structure.depends)
+    _check_known(structure.parameters, structure.data, n, dim)
+    check_columns("inputs", structure.inputs, (k,), 0, dim - 1)
+    check_columns("group", structure.group, (n,), 0, groups - 1)
+    if structure.depends.dtype != bool or structure.depends.shape != (groups, k):
+        raise ValueError(f"depends is not an array of bool of shape {(groups, k)}")
+
+
+def _check_known(parameters, data, n, dim):
     check_arrays(parameters, {"quantiles": (dim, parameters.quantiles.shape[-1])})
     parameters.noncentered.check(dim)
     check_splines(parameters.known, dim)
     check_arrays(data, dict.fromkeys(("observed", "constants", "variances", "relative", "shapes", "repeats"), (n,)))
-    check_columns("inputs", structure.inputs, structure.inputs.shape[:1], 0, dim - 1)
     check_columns("kinds", data.kinds, (n,), 0, BINOMIAL)
     check_columns("scales", data.scales, (n, *data.scales.shape[1:2]), -1, dim - 1)
     check_columns("relative_scales", data.relative_scales, (n, *data.relative_scales.shape[1:2]), -1, dim - 1)
@@ -82,29 +137,109 @@ def check_structure(structure: Structure, dim: int) -> None:
 
 @njit()
 def workspace(state):
-    """Return scratch arrays for :func:`value_and_gradient` and for the wall."""
-    d, m, n, c = state.origin.size, state.sections.shape[1], state.offset.size, state.constant.size
-    p, k = state.inputs.size, state.polynomial.shape[1]
-    return np.empty((7, d)), np.empty((4, p)), np.empty((2, k)), np.empty((3, m)), np.empty((3, n)), np.empty((3, c))
+    """Return scratch arrays for :func:`value_and_gradient` and for the wall, and where each group begins in all arrays.
+
+    The places are those of p, p², c, c k, c m, p m, n, n c, k and m numbers, with k features.
+    """
+    starts = np.zeros((len(state.sizes) + 1, 10), np.int64)
+    for g in range(len(state.sizes)):
+        p, c, m, n = state.sizes[g, 0], state.sizes[g, 1], state.sizes[g, 2], state.sizes[g, 3]
+        k = p + p * (p + 1) // 2
+        for i, length in enumerate((p, p * p, c, c * k, c * m, p * m, n, n * c, k, m)):
+            starts[g + 1, i] = starts[g, i] + length
+    ends = starts[-1]
+    return (
+        np.empty((7, state.origin.size)),
+        np.empty((4, ends[0])),
+        np.empty((2, ends[8])),
+        np.empty((3, ends[9])),
+        np.empty((3, ends[6])),
+        np.empty((3, ends[2])),
+        starts,
+    )
+
+
+@njit()
+def _group(state, starts, g):
+    """Return the arrays of a group, without copies."""
+    p, c, m, n = state.sizes[g, 0], state.sizes[g, 1], state.sizes[g, 2], state.sizes[g, 3]
+    at = starts[g]
+    return Group(
+        state.inputs[at[0] : at[0] + p],
+        state.center[at[0] : at[0] + p],
+        _matrix(state.whitening, at[1], p, p),
+        _matrix(state.metric, at[1], p, p),
+        state.constant[at[2] : at[2] + c],
+        _matrix(state.polynomial, at[3], c, p + p * (p + 1) // 2),
+        _matrix(state.sections, at[4], c, m),
+        _matrix(state.centers, at[5], p, m),
+        state.rate[g],
+        state.matern[g],
+        state.bent[g],
+        state.spread[g],
+        state.offset[at[6] : at[6] + n],
+        _matrix(state.basis, at[7], n, c),
+    )
+
+
+@njit()
+def _matrix(raveled, start, rows, columns):
+    return raveled[start : start + rows * columns].reshape(rows, columns)
+
+
+class _Scratch(NamedTuple):
+    """A group's part of the scratch arrays."""
+
+    v: np.ndarray  # (p,)
+    w: np.ndarray  # (p,)
+    along_v: np.ndarray  # (p,), gradient of the log-likelihood, as the next two
+    phi: np.ndarray  # (k,)
+    along_phi: np.ndarray  # (k,)
+    k: np.ndarray  # (m,), kernels, and later the gradient along them
+    decays: np.ndarray  # (m,)
+    products: np.ndarray  # (m,)
+    a: np.ndarray  # (c,)
+    from_sections: np.ndarray  # (c,)
+    along_a: np.ndarray  # (c,)
+    eta: np.ndarray  # (n,)
+    along_eta: np.ndarray  # (n,)
+
+
+@njit()
+def _scratch(work, g):
+    _, inner, features, sections, outputs, components, starts = work
+    p, c, n, k, m = starts[g, 0], starts[g, 2], starts[g, 6], starts[g, 8], starts[g, 9]
+    p_end, c_end, n_end = starts[g + 1, 0], starts[g + 1, 2], starts[g + 1, 6]
+    k_end, m_end = starts[g + 1, 8], starts[g + 1, 9]
+    return _Scratch(
+        inner[0, p:p_end],
+        inner[1, p:p_end],
+        inner[2, p:p_end],
+        features[0, k:k_end],
+        features[1, k:k_end],
+        sections[0, m:m_end],
+        sections[1, m:m_end],
+        sections[2, m:m_end],
+        components[0, c:c_end],
+        components[1, c:c_end],
+        components[2, c:c_end],
+        outputs[0, n:n_end],
+        outputs[1, n:n_end],
+    )
 
 
 @njit()
 def value_and_gradient(state, z, gradient, work):
     """Return log s(z) without the wall, and write its gradient into ``gradient`` (d,)."""
-    vectors, inner, features, sections, outputs, components = work
-    d, p = z.size, state.inputs.size
+    vectors, _, _, _, outputs, _, starts = work
+    d = z.size
     x, along, theta, slopes, along_theta, u = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
-    v, w, g = inner[0], inner[1], inner[2]
     np.dot(z, state.back, x)
     for i in range(d):
         x[i] += state.origin[i]
         along_theta[i] = 0.0
-    for i in range(p):
-        v[i] = 0.0
-        for j in range(p):
-            v[i] += (x[state.inputs[j]] - state.center[j]) * state.whitening[j, i]
-    np.dot(v, state.metric, w)
-    _outputs(state, v, w, features, sections, components, outputs)
+    for g in range(len(state.sizes)):
+        _outputs(_group(state, starts, g), x, _scratch(work, g))
     constrained(state.parameters.transforms, x, theta, slopes)
     value = _prior(state.parameters, x, theta, u, along, along_theta)
     value += _likelihood(state.data, outputs, theta, along_theta)
@@ -113,10 +248,12 @@ def value_and_gradient(state, z, gradient, work):
         along[i] = (along[i] + along_theta[i] * slopes[i]) / state.temperature
     for i in range(state.offset.size):
         outputs[1, i] /= state.temperature
-    _pull_back(state, v, w, g, features, sections, components, outputs)
-    for i in range(p):
-        for j in range(p):
-            along[state.inputs[i]] += state.whitening[i, j] * g[j]
+    for g in range(len(state.sizes)):
+        group, own = _group(state, starts, g), _scratch(work, g)
+        _pull_back(group, own)
+        for i in range(group.inputs.size):
+            for j in range(group.inputs.size):
+                along[group.inputs[i]] += group.whitening[i, j] * own.along_v[j]
     np.dot(state.back, along, gradient)
     square = 0.0
     for i in range(d):
@@ -130,10 +267,15 @@ def value_and_gradient(state, z, gradient, work):
 
 
 @njit()
-def _outputs(state, v, w, features, sections, components, outputs):
-    """Write the features, the kernels and their slopes, the components and the outputs η at v."""
-    p, m = v.size, state.centers.shape[1]
-    phi, k, decays, products, a = features[0], sections[0], sections[1], sections[2], components[0]
+def _outputs(group, x, own):
+    """Write the features, the kernels and their slopes, the components and the outputs η of a group at x."""
+    p, m = group.center.size, group.centers.shape[1]
+    v, w, phi, a = own.v, own.w, own.phi, own.a
+    for i in range(p):
+        v[i] = 0.0
+        for j in range(p):
+            v[i] += (x[group.inputs[j]] - group.center[j]) * group.whitening[j, i]
+    np.dot(v, group.metric, w)
     at = p
     for i in range(p):
         phi[i] = v[i]
@@ -143,22 +285,22 @@ def _outputs(state, v, w, features, sections, components, outputs):
     for b in range(m):
         square, product = 0.0, 0.0
         for i in range(p):
-            square += (w[i] - state.centers[i, b]) ** 2
-            product += w[i] * state.centers[i, b]
-        r = np.sqrt(state.rate * square)
-        decay = state.matern * exponential(-r)
-        base = 1.0 + product / state.spread
-        cube = state.bent * base * base * base
-        k[b] = (1.0 + r + r * r / 3.0) * decay + cube * base
-        decays[b] = state.rate / 3.0 * (1.0 + r) * decay
-        products[b] = 4.0 / state.spread * cube
-    np.dot(state.polynomial, phi, a)
-    np.dot(state.sections, k, components[1])
+            square += (w[i] - group.centers[i, b]) ** 2
+            product += w[i] * group.centers[i, b]
+        r = np.sqrt(group.rate * square)
+        decay = group.matern * exponential(-r)
+        base = 1.0 + product / group.spread
+        cube = group.bent * base * base * base
+        own.k[b] = (1.0 + r + r * r / 3.0) * decay + cube * base
+        own.decays[b] = group.rate / 3.0 * (1.0 + r) * decay
+        own.products[b] = 4.0 / group.spread * cube
+    np.dot(group.polynomial, phi, a)
+    np.dot(group.sections, own.k, own.from_sections)
     for i in range(a.size):
-        a[i] += state.constant[i] + components[1, i]
-    np.dot(state.basis, a, outputs[0])
-    for i in range(state.offset.size):
-        outputs[0, i] += state.offset[i]
+        a[i] += group.constant[i] + own.from_sections[i]
+    np.dot(group.basis, a, own.eta)
+    for i in range(own.eta.size):
+        own.eta[i] += group.offset[i]
 
 
 @njit()
@@ -221,33 +363,32 @@ def _likelihood(data, outputs, theta, along_theta):
 
 
 @njit()
-def _pull_back(state, v, w, g, features, sections, components, outputs):
-    """Write the gradient of the log-likelihood along v into ``g``, and that along the components."""
-    p, m = v.size, state.centers.shape[1]
-    weights, along_phi, along_k = components[2], features[1], sections[0]
-    decays, products = sections[1], sections[2]
-    np.dot(outputs[1], state.basis, weights)
-    np.dot(weights, state.polynomial, along_phi)
-    np.dot(weights, state.sections, along_k)
+def _pull_back(group, own):
+    """Write the gradient of the log-likelihood along v and along the components of a group."""
+    p, m = group.center.size, group.centers.shape[1]
+    v, w, along_v, along_phi, along_k = own.v, own.w, own.along_v, own.along_phi, own.k
+    np.dot(own.along_eta, group.basis, own.along_a)
+    np.dot(own.along_a, group.polynomial, along_phi)
+    np.dot(own.along_a, group.sections, along_k)
     for i in range(p):
-        g[i] = along_phi[i]
+        along_v[i] = along_phi[i]
     at = p
     for i in range(p):
         for j in range(i, p):
-            g[i] += along_phi[at] * v[j]
-            g[j] += along_phi[at] * v[i]
+            along_v[i] += along_phi[at] * v[j]
+            along_v[j] += along_phi[at] * v[i]
             at += 1
     total = 0.0
     for b in range(m):
-        decay = along_k[b] * decays[b]
+        decay = along_k[b] * own.decays[b]
         total += decay
-        products[b] = decay + along_k[b] * products[b]
+        own.products[b] = decay + along_k[b] * own.products[b]
     for i in range(p):
         rise = -total * w[i]
         for b in range(m):
-            rise += products[b] * state.centers[i, b]
+            rise += own.products[b] * group.centers[i, b]
         for j in range(p):
-            g[j] += state.metric[j, i] * rise
+            along_v[j] += group.metric[j, i] * rise
 
 
 register(EmulatorJitState, workspace, value_and_gradient)

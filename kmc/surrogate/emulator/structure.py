@@ -10,7 +10,7 @@ probability. So outputs that have to be positive are positive wherever the emula
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -89,12 +89,49 @@ class Data(NamedTuple):
         return Data(*(column[rows] for column in self))
 
 
+def joined(parts: Sequence[Data]) -> Data:
+    """Join the data of several outputs; unequal numbers of terms are filled up."""
+
+    def together(name):
+        arrays = [getattr(part, name) for part in parts]
+        if arrays[0].ndim == 1:
+            return np.concatenate(arrays)
+        width = max(array.shape[1] for array in arrays)
+        return np.concatenate([np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=-1) for a in arrays])
+
+    return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
+
+
+class Group(NamedTuple):
+    """Outputs that depend on the same inputs."""
+
+    rows: np.ndarray  # (n,) of int, which outputs
+    inputs: np.ndarray  # (p,) of int, which coordinates
+
+
 class Structure(NamedTuple):
-    """A model with a simulator."""
+    """A model with a simulator; each output is of a group."""
 
     inputs: np.ndarray  # (k,) of int: the coordinates on which the outputs depend
     parameters: Parameters
     data: Data
+    group: np.ndarray  # (n,) of int, from 0, each number at least once
+    depends: np.ndarray  # (g, k) of bool: on which of the inputs a group depends, at least one
+
+    @classmethod
+    def of_one_group(cls, inputs: np.ndarray, parameters: Parameters, data: Data) -> Structure:
+        """Return the structure where all outputs depend on all inputs."""
+        return cls(inputs, parameters, data, np.zeros(len(data.observed), np.int64), np.ones((1, len(inputs)), bool))
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups, in order."""
+        return [Group(np.flatnonzero(self.group == g), self.inputs[own]) for g, own in enumerate(self.depends)]
+
+    @property
+    def most_inputs(self) -> int:
+        """Largest number of inputs of a group."""
+        return int(self.depends.sum(axis=1).max())
 
 
 @njit()
