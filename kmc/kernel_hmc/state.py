@@ -233,7 +233,7 @@ class KernelHMCState:
             state.advance(np.where(np.isfinite(values), values, -np.inf), outputs)
         assert state._learning is not None
         draws = np.unique(state._learning.draws, axis=0)
-        return self._rng.permutation(draws)[: len(setup.structure.inputs) + 2]
+        return self._rng.permutation(draws)[: setup.structure.most_inputs + 2]
 
     def _gradients(self, points, values):
         """Return the user's gradients where they are known and the values are not deep, or else NaN, (n, d)."""

@@ -57,7 +57,7 @@ def completed(given: Mapping[str, Any]) -> dict[str, Any]:
         An invalid argument; the message has its name and its value.
     """
     new = dict(given)
-    if any(new[name] is not None for name in ("simulator", "likelihood", "inputs", "approximation")):
+    if any(new[name] is not None for name in ("simulator", "likelihood", "inputs", "approximation", "depends")):
         new["log_likelihood"] = _simulated(new)
     if is_lmfit(new["parameters"]):
         new |= _without_lmfit(new)
@@ -101,6 +101,11 @@ def space_of(given: Mapping[str, Any]) -> Space:
 def _simulated(given: Mapping[str, Any]) -> Simulation:
     """Return the log-likelihood of a simulator."""
     before, parameters = given["log_likelihood"], given["parameters"]
+    if given["depends"] is not None and given["simulator"] is None:
+        raise TypeError(
+            f"depends={given['depends']!r} without simulator=: it says on which parameters the outputs of a simulator "
+            "depend, so expected simulator=, likelihood= and parameters=, too"
+        )
     if not isinstance(before, Simulation):  # else after dataclasses.replace and fix
         before = None
     others = {
@@ -136,6 +141,7 @@ def _simulated(given: Mapping[str, Any]) -> Simulation:
         coords=given["coords"],
         before=before,
         approximation=given["approximation"],
+        depends=given["depends"],
     )
 
 

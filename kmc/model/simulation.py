@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from kmc.checks import as_array
 from kmc.likelihoods.base import Likelihood, OfData
+from kmc.model.depends import Element, as_depends
 from kmc.model.space import Block
 
 OUTPUT = "y"
@@ -39,6 +40,8 @@ class KnownParts:
         Takes a Generator and n, and returns vectors (n, d) from the prior, about; or None.
     approximation : callable, optional
         Takes a vector (d,), and returns the outputs of the cheap simulator as blobs.
+    depends : mapping of str to ndarray of int
+        Columns on which an output depends, some of ``inputs``, by output; an output without them depends on all inputs.
     """
 
     likelihoods: Mapping[str, Likelihood]
@@ -48,6 +51,7 @@ class KnownParts:
     log_added: Callable[[np.ndarray], np.ndarray]
     draw: Callable[[np.random.Generator, int], np.ndarray | None]
     approximation: Callable[[np.ndarray], Mapping[str, np.ndarray]] | None = None
+    depends: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,6 +76,8 @@ class Simulation:
         Labels along these dimensions, if they are given.
     approximation : callable, optional
         Like the simulator, but cheap.
+    depends : mapping of str to tuple of Element
+        By output, on what it depends, if that is declared.
     """
 
     simulator: Callable[..., Any]
@@ -82,6 +88,7 @@ class Simulation:
     dims: Mapping[str, tuple[str, ...]]
     coords: Mapping[str, np.ndarray]
     approximation: Callable[..., Any] | None = None
+    depends: Mapping[str, tuple[Element, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"likelihood of {getattr(self.simulator, '__qualname__', repr(self.simulator))}"
@@ -193,6 +200,7 @@ def as_simulation(
     coords: Any,
     before: Simulation | None,
     approximation: Any = None,
+    depends: Any = None,
 ) -> Simulation:
     """Check the arguments of a :class:`kmc.Model` that has a simulator.
 
@@ -233,7 +241,8 @@ def as_simulation(
         given |= {name: each for name, each in dims.items() if name in likelihoods and name not in parameters}
     names = _dims(likelihoods, given)
     labels = _coords(likelihoods, names, coords)
-    return Simulation(simulator, own, likelihoods, by_name, saves, names, labels, approximation)
+    elements = as_depends(depends, likelihoods, own, parameters)
+    return Simulation(simulator, own, likelihoods, by_name, saves, names, labels, approximation, elements)
 
 
 def _inputs(inputs: Any, parameters: Sequence[str]) -> tuple[str, ...]:

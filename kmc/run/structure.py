@@ -12,6 +12,7 @@ from scipy.special import gammaln, logit
 
 from kmc import likelihoods as of
 from kmc.errors import KmcWarning
+from kmc.model.depends import columns_of
 from kmc.model.model import Model
 from kmc.model.posterior import Posterior
 from kmc.model.simulation import OUTPUTS, KnownParts
@@ -112,8 +113,25 @@ def structured(model: Model) -> Structured | None:
     parameters = _parameters(known, model)
     if parameters is None:
         return None
-    found = Structured(Structure.of_one_group(known.inputs, parameters, joined(parts)), known.likelihoods)
+    sizes = {name: len(part.observed) for name, part in zip(known.likelihoods, parts, strict=True)}
+    inputs, group, depends = _groups(known, sizes)
+    if not len(inputs):
+        return None
+    found = Structured(Structure(inputs, parameters, joined(parts), group, depends), known.likelihoods)
     return found if known.approximation is None else replace(found, approximation=_approximation(found, known))
+
+
+def _groups(known: KnownParts, sizes: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the inputs (k,), the group of each number of the outputs (n,), and what groups depend on (g, k)."""
+    own = np.array([np.isin(known.inputs, known.depends.get(name, known.inputs)) for name in sizes])
+    count = own.sum(axis=1)
+    # Outputs are constant where all that they depend on is fixed: they are learned from any inputs.
+    if count.any():
+        own[count == 0] = own[np.argmin(np.where(count == 0, len(known.inputs) + 1, count))]
+    different = list(dict.fromkeys(map(tuple, own.tolist())))
+    group = np.repeat([different.index(tuple(one)) for one in own.tolist()], list(sizes.values()))
+    inputs = np.any(own, axis=0)
+    return known.inputs[inputs], group, np.ascontiguousarray(np.array(different)[:, inputs])
 
 
 def _known_parts(model: Model) -> KnownParts | None:
@@ -136,6 +154,7 @@ def _known_parts(model: Model) -> KnownParts | None:
         model.log_added,
         space.initial_points,
         None if model.approximation is None else approximated,
+        columns_of(simulation.depends, space),
     )
 
 

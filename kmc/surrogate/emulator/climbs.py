@@ -1,4 +1,7 @@
-"""From far starts to the posterior: trust-region steps with linearized outputs, and the exact prior and likelihood."""
+"""From far starts to the posterior: trust-region steps with linearized outputs, and the exact prior and likelihood.
+
+Derivatives of outputs that depend on different inputs come from the same evaluations.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,12 @@ class LinearizedClimb:
 class Climbs:
     """Climbs from several starts, side by side.
 
-    Each begins with differences along its inputs; then a step ends at the maximum of the posterior with linearized
-    outputs, in a cube around the best point that grows and shrinks as in trust-region methods, and each evaluation
-    corrects the derivatives (Broyden 1965, A class of methods for solving nonlinear simultaneous equations).
+    Each begins with differences along its inputs, at once along those that no output has in common (Curtis, Powell and
+    Reid 1974, On the estimation of sparse Jacobian matrices). Then a step ends at the maximum of the posterior with
+    linearized outputs, in a cube around the best point that grows and shrinks as in trust-region methods, and each
+    evaluation corrects the derivatives (Broyden 1965, A class of methods for solving nonlinear simultaneous equations),
+    those of each output along its own inputs (Schubert 1970, Modification of a quasi-Newton method for nonlinear
+    equations with a sparse Jacobian).
 
     Parameters
     ----------
@@ -68,13 +74,15 @@ class Climbs:
     ):
         self._structure, self._scales = structure, structure.parameters.scales
         self._steps = _DIFFERENCE * self._scales[structure.inputs]
+        self._own = structure.depends[structure.group]  # (n, k), along which inputs an output has a derivative
+        self._places = together(structure.depends)
         usable = np.flatnonzero(np.isfinite(values) & np.isfinite(outputs).all(axis=1))
         usable = usable[np.argsort(-values[usable], kind="stable")]
         slopes = np.zeros((outputs.shape[1], len(structure.inputs)))
         self._climbs = [LinearizedClimb(points[i], float(values[i]), outputs[i], slopes) for i in usable]
         more = structure.parameters.draw(rng, len(points))
         self._climbs += [LinearizedClimb(x, -np.inf, outputs[0], slopes, n_steps=-2) for x in more]
-        self._climbs = self._climbs[: min(max(most // len(structure.inputs), 1), _CLIMBS)]
+        self._climbs = self._climbs[: min(max(most // (int(self._places.max()) + 1), 1), _CLIMBS)]
         self._asked: list[tuple[LinearizedClimb, np.ndarray]] = []
 
     def propose(self) -> np.ndarray:
@@ -95,8 +103,9 @@ class Climbs:
             elif not np.isfinite(climb.value):
                 continue
             elif climb.n_steps == -1:
-                points = np.repeat(climb.x[None], len(self._steps), axis=0)
-                points[:, self._structure.inputs] += np.diag(self._steps)
+                points = np.repeat(climb.x[None], int(self._places.max()) + 1, axis=0)
+                steps = np.where(np.arange(len(points))[:, None] == self._places, self._steps, 0.0)
+                points[:, self._structure.inputs] += steps
                 self._asked.append((climb, points))
             elif climb.n_steps < _STEPS and climb.radius > _SMALLEST:
                 end, climb.promised = self._best_in_cube(climb)
@@ -113,8 +122,8 @@ class Climbs:
                 if np.isfinite(outputs[rows]).all():
                     climb.value, climb.eta = float(values[rows][0]), outputs[rows][0]
             elif climb.n_steps == -1:
-                rise = (outputs[rows] - climb.eta) / self._steps[:, None]
-                climb.slopes, climb.known = np.where(np.isfinite(rise), rise, 0.0).T.copy(), True
+                rise = (outputs[rows][self._places] - climb.eta) / self._steps[:, None]
+                climb.slopes, climb.known = np.where(np.isfinite(rise) & self._own.T, rise, 0.0).T.copy(), True
             else:
                 self._stepped(climb, points[0], float(values[rows][0]), outputs[rows][0])
             climb.n_steps += 1
@@ -135,9 +144,13 @@ class Climbs:
         known = np.isfinite(value) and np.isfinite(eta).all()
         if known:
             step = (x - climb.x)[self._structure.inputs]
-            scaled = step / self._steps**2
             missed = eta - climb.eta - climb.slopes @ step
-            climb.slopes = climb.slopes + np.outer(missed, scaled / max(scaled @ step, 1e-300))
+            slopes = climb.slopes.copy()
+            for g, own in enumerate(self._structure.depends):
+                rows = np.flatnonzero(self._structure.group == g)
+                scaled = step[own] / self._steps[own] ** 2
+                slopes[np.ix_(rows, own)] += np.outer(missed[rows], scaled / max(scaled @ step[own], 1e-300))
+            climb.slopes = slopes
         gain = value - climb.value if known else -np.inf
         if gain < _POOR * climb.promised:
             climb.radius *= 0.25
@@ -188,3 +201,20 @@ class Climbs:
             fall=0.0,
             wall=NO_WALL,
         )
+
+
+def together(depends: np.ndarray) -> np.ndarray:
+    """Return places (k,) of the inputs, from 0, so that no group (g, k) depends on two at the same place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.surrogate.emulator.climbs import together
+    >>> together(np.array([[True, True, False, False], [True, False, True, True]]))
+    array([0, 1, 1, 2])
+    """
+    places = np.zeros(depends.shape[1], np.int64)
+    for j in range(1, len(places)):
+        taken = places[:j][np.any(depends[depends[:, j], :j], axis=0)]
+        places[j] = np.setdiff1d(np.arange(j + 1), taken)[0]
+    return places

@@ -118,11 +118,6 @@ class Structure(NamedTuple):
     group: np.ndarray  # (n,) of int, from 0, each number at least once
     depends: np.ndarray  # (g, k) of bool: on which of the inputs a group depends, at least one
 
-    @classmethod
-    def of_one_group(cls, inputs: np.ndarray, parameters: Parameters, data: Data) -> Structure:
-        """Return the structure where all outputs depend on all inputs."""
-        return cls(inputs, parameters, data, np.zeros(len(data.observed), np.int64), np.ones((1, len(inputs)), bool))
-
     @property
     def groups(self) -> list[Group]:
         """The groups, in order."""
