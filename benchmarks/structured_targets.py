@@ -275,13 +275,17 @@ def random_walk() -> Callable[[bool], Target]:
 
 
 def subjects() -> Callable[[bool], Target]:
-    """Twelve subjects with parameters of their own, through a simulator of all of them."""
+    """Twelve subjects with parameters of their own, on which their own outputs depend, through a simulator of all."""
     density = Subjects()
+    n = density.count
+    names = [f"subject_{i}" for i in range(n)]
+
+    def by_subject(values):
+        return dict(zip(names, values.reshape(n, -1), strict=True))
 
     def concentrations(p):
-        return density.outputs(np.concatenate([p["clearance"], p["volume"]])[None])[0]
+        return by_subject(density.outputs(np.concatenate([p["clearance"], p["volume"]])[None])[0])
 
-    n = density.count
     parameters = {
         "mu_c": kmc.Normal(density.means[0], density.mean_sd),
         "mu_v": kmc.Normal(density.means[1], density.mean_sd),
@@ -301,7 +305,8 @@ def subjects() -> Callable[[bool], Target]:
         stored_truth("subjects-29d", density),
         simulator=concentrations,
         inputs=["clearance", "volume"],
-        likelihood=kmc.likelihoods.Normal(density.data, sd="sigma"),
+        likelihood={name: kmc.likelihoods.Normal(y, sd="sigma") for name, y in by_subject(density.data).items()},
+        depends={name: [f"clearance[{i}]", f"volume[{i}]"] for i, name in enumerate(names)},
     )
 
 
