@@ -251,9 +251,10 @@ def value_and_gradient(state, z, gradient, work):
     for g in range(len(state.sizes)):
         group, own = _group(state, starts, g), _scratch(work, g)
         _pull_back(group, own)
-        for i in range(group.inputs.size):
-            for j in range(group.inputs.size):
-                along[group.inputs[i]] += group.whitening[i, j] * own.along_v[j]
+        inputs, whitening, along_v = group.inputs, group.whitening, own.along_v
+        for i in range(inputs.size):
+            for j in range(inputs.size):
+                along[inputs[i]] += whitening[i, j] * along_v[j]
     np.dot(state.back, along, gradient)
     square = 0.0
     for i in range(d):
@@ -270,11 +271,13 @@ def value_and_gradient(state, z, gradient, work):
 def _outputs(group, x, own):
     """Write the features, the kernels and their slopes, the components and the outputs η of a group at x."""
     p, m = group.center.size, group.centers.shape[1]
-    v, w, phi, a = own.v, own.w, own.phi, own.a
+    v, w, phi, a, eta = own.v, own.w, own.phi, own.a, own.eta
+    k, decays, products, centers = own.k, own.decays, own.products, group.centers
+    inputs, center, whitening = group.inputs, group.center, group.whitening
     for i in range(p):
         v[i] = 0.0
         for j in range(p):
-            v[i] += (x[group.inputs[j]] - group.center[j]) * group.whitening[j, i]
+            v[i] += (x[inputs[j]] - center[j]) * whitening[j, i]
     np.dot(v, group.metric, w)
     at = p
     for i in range(p):
@@ -285,22 +288,23 @@ def _outputs(group, x, own):
     for b in range(m):
         square, product = 0.0, 0.0
         for i in range(p):
-            square += (w[i] - group.centers[i, b]) ** 2
-            product += w[i] * group.centers[i, b]
+            square += (w[i] - centers[i, b]) ** 2
+            product += w[i] * centers[i, b]
         r = np.sqrt(group.rate * square)
         decay = group.matern * exponential(-r)
         base = 1.0 + product / group.spread
         cube = group.bent * base * base * base
-        own.k[b] = (1.0 + r + r * r / 3.0) * decay + cube * base
-        own.decays[b] = group.rate / 3.0 * (1.0 + r) * decay
-        own.products[b] = 4.0 / group.spread * cube
+        k[b] = (1.0 + r + r * r / 3.0) * decay + cube * base
+        decays[b] = group.rate / 3.0 * (1.0 + r) * decay
+        products[b] = 4.0 / group.spread * cube
     np.dot(group.polynomial, phi, a)
-    np.dot(group.sections, own.k, own.from_sections)
+    np.dot(group.sections, k, own.from_sections)
+    constant, from_sections, offset = group.constant, own.from_sections, group.offset
     for i in range(a.size):
-        a[i] += group.constant[i] + own.from_sections[i]
-    np.dot(group.basis, a, own.eta)
-    for i in range(own.eta.size):
-        own.eta[i] += group.offset[i]
+        a[i] += constant[i] + from_sections[i]
+    np.dot(group.basis, a, eta)
+    for i in range(eta.size):
+        eta[i] += offset[i]
 
 
 @njit()
@@ -367,6 +371,7 @@ def _pull_back(group, own):
     """Write the gradient of the log-likelihood along v and along the components of a group."""
     p, m = group.center.size, group.centers.shape[1]
     v, w, along_v, along_phi, along_k = own.v, own.w, own.along_v, own.along_phi, own.k
+    decays, products, centers, metric = own.decays, own.products, group.centers, group.metric
     np.dot(own.along_eta, group.basis, own.along_a)
     np.dot(own.along_a, group.polynomial, along_phi)
     np.dot(own.along_a, group.sections, along_k)
@@ -380,15 +385,15 @@ def _pull_back(group, own):
             at += 1
     total = 0.0
     for b in range(m):
-        decay = along_k[b] * own.decays[b]
+        decay = along_k[b] * decays[b]
         total += decay
-        own.products[b] = decay + along_k[b] * own.products[b]
+        products[b] = decay + along_k[b] * products[b]
     for i in range(p):
         rise = -total * w[i]
         for b in range(m):
-            rise += own.products[b] * group.centers[i, b]
+            rise += products[b] * centers[i, b]
         for j in range(p):
-            along_v[j] += group.metric[j, i] * rise
+            along_v[j] += metric[j, i] * rise
 
 
 register(EmulatorJitState, workspace, value_and_gradient)
