@@ -236,6 +236,21 @@ def test_points_beyond_all_digits_of_the_others_are_not_learned():
     assert np.isfinite(learning.draws).all()
 
 
+def test_low_values_of_a_climb_are_not_learned_and_chains_start_at_high_ones():
+    target, start = Gaussian(2), np.array([[30.0, 0.0]])
+    first = np.vstack([target.sample(np.random.default_rng(22), 30), start])
+    learning = Learning(first, rows(target)(first), rng=np.random.default_rng(23), starts=range(30, 31))
+    learning.fit()
+    points = learning.propose_last(100)
+    n = len(learning.values)
+    assert len(points) == 2 and np.all(np.linalg.norm(points - start, axis=1) < 10.0)
+    learning.tell(np.array([0.0, -1e4]))  # not what the surrogate foretells: the one is a mode, the other far below it
+    assert len(learning.values) == n + 1 and learning.values[-1] == 0.0
+    assert learning.left_out[1].tolist() == [-1e4]
+    learning.fit()
+    assert np.any(np.linalg.norm(learning.draws - points[0], axis=1) < 1.0)
+
+
 def test_points_are_chosen_where_a_wall_may_be():
     def half(points):
         return np.where(points[:, 0] > -0.5, -0.5 * np.sum(points**2, axis=1), -np.inf)

@@ -185,6 +185,20 @@ def test_an_emulator_implies_the_log_density_of_its_outputs(make):
         np.testing.assert_allclose(gradient[0], along, rtol=1e-4, atol=1e-4 * (1 + np.abs(along).max()))
 
 
+def test_it_is_right_where_it_has_learned_and_knows_where_it_is_not():
+    model, process = fitted_to(model_of("normal"), 60, 1)
+    points = points_of(model, 300, seed=5)
+    values, _ = evaluated(model, points)
+    typical = values > values.max() - 10.0
+    errors = process.temperature * process.log_density(points) - values
+    sds = process.temperature * process.standard_deviations(points)
+    assert np.median(np.abs(errors[typical])) < 0.1
+    assert np.mean(np.abs(errors[typical]) < 3.0 * sds[typical] + 0.05) > 0.9
+    covariances = process.covariances(points[typical][:30])
+    np.testing.assert_allclose(np.sqrt(np.diag(covariances)), process.standard_deviations(points[typical][:30]))
+    assert np.linalg.eigvalsh(covariances).min() > -1e-8 * covariances.max()
+
+
 def linear(n=10):
     """A regression with known noise: the posterior is normal, with a closed form."""
     rng = np.random.default_rng(3)
