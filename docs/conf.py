@@ -13,6 +13,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+import tree  # noqa: E402
 from warning_sections import filled  # noqa: E402
 
 from kmc._version import __version__  # noqa: E402
@@ -105,6 +106,7 @@ def setup(app):
     """Register the renderer of formulas, the table of warnings, and what docstrings need."""
     app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
     app.connect("source-read", fill_in_warnings)
+    app.connect("source-read", fill_in_tree)
     app.connect("autodoc-process-docstring", escape_docstring, priority=900)  # after numpydoc
 
 
@@ -113,6 +115,12 @@ def fill_in_warnings(app, docname, source):
     if docname == "warnings":
         app.env.note_dependency(run_warnings.__file__)
         source[0] = filled(source[0])
+
+
+def fill_in_tree(app, docname, source):
+    """Put the tree of the package into the page on the architecture."""
+    if docname == "architecture":
+        source[0] = tree.filled(source[0])
 
 
 def _inline(translator, node):
