@@ -5,6 +5,6 @@ from kmc.diagnostics.gaps import langevin_gap as langevin_gap
 from kmc.diagnostics.gaps import langevin_modes as langevin_modes
 from kmc.diagnostics.gaps import spectral_gap as spectral_gap
 from kmc.diagnostics.modes import slow_modes as slow_modes
+from kmc.diagnostics.nested import nested_rhat as nested_rhat
 from kmc.diagnostics.stein import SteinDiscrepancy as SteinDiscrepancy
 from kmc.diagnostics.stein import kernel_stein_discrepancy as kernel_stein_discrepancy
-from kmc.diagnostics.summary import nested_rhat as nested_rhat
