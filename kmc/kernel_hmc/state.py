@@ -17,7 +17,7 @@ from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.proposals import ArchiveMoves, ModeJumps, OtherMove, ProposalMixture, UserMoves, distinct
 from kmc.kernel_hmc.surrogate_chains import compile_in_thread, from_above
 from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
-from kmc.samplers.base import SamplerSetup, Step
+from kmc.samplers.base import Proposed, SamplerSetup, Step
 from kmc.samplers.moves import Move
 from kmc.samplers.walkers import (
     Lanes,
@@ -108,6 +108,7 @@ class KernelHMCState:
         self.walkers: Walkers | None = None
         self._frozen: dict[str, Any] = {}  # facts of the frozen surrogate
         self._proposals: list[Proposal] = []
+        self._burnt: list[Proposed] = []  # of the burn-in
         self._sweep = 0
 
     # A sweep
@@ -159,8 +160,14 @@ class KernelHMCState:
 
     @property
     def left_out(self) -> tuple[np.ndarray, np.ndarray]:
-        """Points (n, d) and values (n,) that learning asked for and left out: low ones, on the way of a climb."""
-        return self._learning.left_out if self._learning else (self._known[0][:0], self._known[1][:0])
+        """Points (n, d) and values (n,) not learned from: low ones, on the way of a climb, and those of the burn-in."""
+        learned = self._known[0] if self._learning is None else self._learning.points
+        parts = [(learned[:0], np.empty(0)) if self._learning is None else self._learning.left_out, *self._burnt]
+        points, values = map(np.concatenate, zip(*parts, strict=True))
+        x = np.vstack([learned, points])
+        new = np.sort(np.unique(x, axis=0, return_index=True)[1])
+        new = new[new >= len(learned)]
+        return x[new], values[new - len(learned)]
 
     @property
     def learned_outputs(self) -> np.ndarray | None:
@@ -370,6 +377,8 @@ class KernelHMCState:
     def _finish_sweep(self, stats):
         assert self.walkers is not None
         record = self.walkers.sweep(self.warming_up, stats, self.setup.chains)
+        if self.warming_up and record.proposed is not None:
+            self._burnt.append(record.proposed)
         self._sweep += 1
         if self.warming_up and self._sweep >= self.options.burn_in:
             self.warming_up, self._sweep = False, 0

@@ -273,20 +273,8 @@ class IndependentRun:
         return self._process.evaluated if isinstance(self._process, SurrogateState) else None
 
     def left_out(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return points (n, d) and values (n,) that were evaluated before the draws and not learned from, or None.
-
-        Among them are the states of the burn-in.
-        """
-        process = self._process
-        return self._besides(process.evaluated[0], *process.left_out) if isinstance(process, SurrogateState) else None
-
-    def _besides(self, learned, x, values):
-        """Return these points and values, and the states of the burn-in, without what was learned from."""
-        burnt = self.warmup_trace
-        points = np.vstack([learned, x, burnt.positions.reshape(-1, learned.shape[1])])
-        new = np.sort(np.unique(points, axis=0, return_index=True)[1])
-        new = new[new >= len(learned)]
-        return points[new], np.concatenate([values, burnt.log_density.ravel()])[new - len(learned)]
+        """Return points (n, d) and values (n,) that were evaluated before the draws and not learned from, or None."""
+        return self._process.left_out if isinstance(self._process, SurrogateState) else None
 
     def learned_outputs(self) -> np.ndarray | None:
         """Return outputs (n, k) of the model's simulator at these points; None if they are not learned from."""

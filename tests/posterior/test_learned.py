@@ -117,8 +117,7 @@ def test_the_group_has_the_evaluations_of_climbs_and_of_the_burn_in():
     run = kmc.sample(function, 3, initial=initial, draws=None, max_evaluations=150, seed=1, progress=False)
     held = [tuple(x) for x in run["evaluations"]["x"].values]
     assert len(held) == len(set(held)) and set(held) <= set(called)
-    # Of the burn-in it has states alone, not what was rejected.
-    assert run["posterior"].sizes["draw"] > 1 and len(held) > 0.95 * run.attrs["n_evaluations"]
+    assert run["posterior"].sizes["draw"] > 1 and len(held) > 0.98 * run.attrs["n_evaluations"]
 
 
 def test_a_run_of_more_than_1000_evaluations_has_no_such_group():

@@ -190,7 +190,7 @@ def test_evaluation_of_the_modes():
 
 
 def test_the_schrodinger_operator_of_a_normal_distribution_is_the_harmonic_oscillator():
-    x = RNG.standard_normal((3000, 1))
+    x = np.random.default_rng(4).standard_normal((6000, 1))
     dm = fit(x, n_components=2, score_function=lambda p: -p)
     grid = np.linspace(-6, 6, 601)[:, None]
     energies, states = dm.schrodinger(grid, lambda p: -0.5 * p[:, 0] ** 2 - 0.5 * np.log(2 * np.pi))
