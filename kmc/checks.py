@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -253,6 +254,11 @@ def _number(name, value, expected):
     if not is_number(value):
         raise TypeError(f"{name}={value!r}: expected {expected}")
     return to_float(value)
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Return names for a message, as they are written in code, with commas between them."""
+    return ", ".join(map(repr, names)) or "nothing"
 
 
 def to_numpy(a: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.checks import listed
 from kmc.model.space import ParameterSpace
 
 _ELEMENT = re.compile(r"(.+)\[\s*(\d+(?:\s*,\s*\d+)*)\s*\]")
@@ -48,7 +49,7 @@ def as_depends(
     known, found = list(outputs), {}
     for output, given in depends.items():
         if output not in known:
-            raise ValueError(f"depends has {output!r}, which is not an output: expected some of {_listed(known)}")
+            raise ValueError(f"depends has {output!r}, which is not an output: expected some of {listed(known)}")
         if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
             raise TypeError(f"depends[{output!r}]={given!r}: expected a list of parameters' names, {_SUCH_AS}")
         if not given:
@@ -78,13 +79,13 @@ def _element(output: str, written: str, inputs: Sequence[str], parameters: Seque
         name, index = match[1], tuple(map(int, match[2].split(",")))
     if name not in parameters:
         raise ValueError(
-            f"depends[{output!r}] has {written!r}, which is not a parameter: expected some of {_listed(parameters)}, "
+            f"depends[{output!r}] has {written!r}, which is not a parameter: expected some of {listed(parameters)}, "
             "or their elements, such as 'a[0]' or 'a[0, 1]'"
         )
     if name not in inputs:
         raise ValueError(
             f"depends[{output!r}] has {written!r}, which the simulator does not get: expected some of its inputs, "
-            f"{_listed(inputs)}"
+            f"{listed(inputs)}"
         )
     return Element(written, name, index)
 
@@ -103,7 +104,3 @@ def _columns(output: str, element: Element, space: ParameterSpace) -> np.ndarray
     columns = np.arange(block.columns.start, block.columns.stop)
     columns = columns.reshape(block.batch + block.transform.unconstrained_shape)
     return columns[index[: len(block.batch)]].ravel()
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names))

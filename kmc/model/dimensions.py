@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import listed
 from kmc.model.parameters import Fixed, Parameter
 from kmc.model.priors import as_parameter
 
@@ -69,7 +70,7 @@ class Dimensions:
         if unused := [dimension for dimension in labels if dimension not in self.coords]:
             raise ValueError(
                 f"coords has {unused[0]!r}, which is not a dimension of any parameter: expected some of "
-                f"{_listed(self.coords) or 'none, as all parameters are numbers'}; name it in dims"
+                f"{listed(self.coords) or 'none, as all parameters are numbers'}; name it in dims"
             )
 
     def _add(self, name: str, dimension: str, length: int, labels: Mapping[str, np.ndarray]) -> None:
@@ -128,7 +129,7 @@ def _names(dims: Any, parameters: Mapping[str, Parameter | Fixed]) -> dict[str, 
     names = {}
     for name, given in dims.items():
         if name not in parameters:
-            raise ValueError(f"dims has {name!r}, which is not a parameter: expected some of {_listed(parameters)}")
+            raise ValueError(f"dims has {name!r}, which is not a parameter: expected some of {listed(parameters)}")
         if isinstance(given, str):
             given = (given,)
         if not isinstance(given, Sequence) or not all(isinstance(dimension, str) for dimension in given):
@@ -172,7 +173,3 @@ def _batch(
             f"has the shape {batch + own}"
         )
     return batch
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(map(repr, names))

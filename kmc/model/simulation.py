@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_array
+from kmc.checks import as_array, listed
 from kmc.likelihoods.base import Likelihood, OfData
 from kmc.model.depends import Element, as_depends
 from kmc.model.space import Block
@@ -176,13 +176,13 @@ class Simulation:
         if not self.by_name:
             if isinstance(returned, Mapping):
                 raise TypeError(
-                    f"{name} returned a dict of {_listed(returned)}: expected an array; or give the likelihood as a "
+                    f"{name} returned a dict of {listed(returned)}: expected an array; or give the likelihood as a "
                     "dict, too, with one for each output"
                 )
             return {OUTPUT: _array(name, OUTPUT, returned)}
         if not isinstance(returned, Mapping) or set(returned) != set(self.likelihoods):
-            what = f"a dict of {_listed(returned)}" if isinstance(returned, Mapping) else type(returned).__name__
-            raise TypeError(f"{name} returned {what}: expected a dict of {_listed(self.likelihoods)}, as likelihood is")
+            what = f"a dict of {listed(returned)}" if isinstance(returned, Mapping) else type(returned).__name__
+            raise TypeError(f"{name} returned {what}: expected a dict of {listed(self.likelihoods)}, as likelihood is")
         return {output: _array(name, output, returned[output]) for output in self.likelihoods}
 
     def _named(self, simulator: Any) -> str:
@@ -230,7 +230,7 @@ def as_simulation(
         if unknown := [one for one in each.names if one not in parameters]:
             raise ValueError(
                 f"{_argument(name, by_name)} names {unknown[0]!r}, which is not a parameter: expected some of "
-                f"{_listed(parameters)}"
+                f"{listed(parameters)}"
             )
     if not isinstance(saves, bool):
         raise TypeError(f"save_outputs={saves!r}: pass True to keep the simulator's outputs with the draws, else False")
@@ -249,7 +249,7 @@ def _inputs(inputs: Any, parameters: Sequence[str]) -> tuple[str, ...]:
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise TypeError(f"inputs={inputs!r}: expected a list of parameters' names")
     if unknown := [name for name in inputs if name not in parameters]:
-        raise ValueError(f"inputs has {unknown[0]!r}, which is not a parameter: expected some of {_listed(parameters)}")
+        raise ValueError(f"inputs has {unknown[0]!r}, which is not a parameter: expected some of {listed(parameters)}")
     return tuple(inputs)
 
 
@@ -301,7 +301,3 @@ def _array(of: str, name: str, returned: Any) -> np.ndarray:
 
 def _argument(name: str, by_name: bool) -> str:
     return f"likelihood[{name!r}]" if by_name else "likelihood"
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(map(repr, names)) or "nothing"
