@@ -133,7 +133,7 @@ WRONG = [
     ({"a": kmc.Real(2)}, {"site": []}, {}, ValueError, r"^coords\['site'\]=\[\]: expected a list of at least one"),
     ({"a": kmc.Real(2)}, {"site": [[1], [1, 2]]}, {}, ValueError, r"^coords\['site'\]=.*: expected a list"),
     ({"a": kmc.Real(2)}, AB, {}, ValueError, r"^coords has 'site', .*: expected some of 'a_dim_0'; name it in dims"),
-    ({"a": kmc.Real()}, AB, {}, ValueError, r"^coords has 'site', .*: expected some of none"),
+    ({"a": kmc.Real()}, AB, {}, ValueError, r"^coords has 'site', .*: expected some of nothing"),
     ({"a": kmc.Real(2)}, AB, ["site"], TypeError, r"^dims=\['site'\]: expected a mapping"),
     ({"a": kmc.Real(2)}, AB, {"b": ["site"]}, ValueError, r"^dims has 'b', .*: expected some of 'a'"),
     ({"a": kmc.Real(2)}, AB, {"a": 3}, TypeError, r"^dims\['a'\]=3: expected a list of strings"),
