@@ -79,7 +79,7 @@ ELSEWHERE: tuple[type[Source], ...] = (Exchanges, Beyond)
 _LOWEST = 0.01  # share of the draws that are lower than values elsewhere which count
 _SAME = 1e-3  # standard deviations between points that are one
 _FARTHEST = 1e8  # spreads of the points: squares of the coordinates of one that is farther leave no digits of others
-_MOVES_OF_BLOCKS = (2, 4, 8, 16, 32)  # for draws of the learned process
+_SHORT, _LONG = 2, 32  # moves in a block of a chain, for draws of the learned process
 _AGREE = 1.1  # largest R-hat of chains that agree
 
 
@@ -124,6 +124,8 @@ class Learning:
         Which of the last draws that were tested are not deep below what was predicted.
     draws : ndarray, shape (m, d)
         Draws of the process at power 1: of the posterior, if its temperature is 1.
+    moves : int
+        In a block of a chain that :meth:`sample` has made.
     ratio : float
         Of errors to the process's standard deviations, by the last batches; 1 as long as they are too few.
 
@@ -177,6 +179,7 @@ class Learning:
         self._sources = [source() for source in IN_BATCHES]
         self._last_sources = [source() for source in AT_THE_END]
         self._others = [source() for source in ELSEWHERE]
+        self.moves = _SHORT
         self._heads: list[tuple[Source, int]] = []  # sources, and how many points each has at the head of the batch
         self.modes: Modes | None = None
         self._record: list[Prediction] = []
@@ -269,6 +272,7 @@ class Learning:
         else:
             self.process = self._kinds.used.conditioned(seen, self.process, rng)
         self.n_fits += 1
+        self.moves = _SHORT
         self._roughness = self.process.temperature * np.exp(self.process.regression.hyperparameters.noise)
         chains = self._restarted()
         if search:
@@ -294,21 +298,23 @@ class Learning:
     def sample(self, blocks: int, rng: np.random.Generator) -> np.ndarray:
         """Return draws (m, d) of the process at power 1, one after each of so many blocks of each chain.
 
-        Chains go on until they agree, in blocks of twice as many moves each time: learning may end before they have
-        travelled along a ridge.
+        Chains go on in blocks of twice as many moves until they agree, as learning may end before they have travelled
+        along a ridge. Where that does not bring them closer, they are in regions that no longer blocks connect.
         """
         assert self._chains is not None
-        for moves in _MOVES_OF_BLOCKS:
+        apart = np.inf
+        while True:
             positions, chains = sample(
-                self.process, self._chains, rng, blocks=blocks, moves=moves, ratio=self.ratio, modes=self.modes
+                self.process, self._chains, rng, blocks=blocks, moves=self.moves, ratio=self.ratio, modes=self.modes
             )
             positions = positions[:, chains.powers == 1.0]
             draws = positions.reshape(-1, positions.shape[-1])
             self._chains = replace(chains, archive=draws)
             z = self.process.coordinates(draws).reshape(positions.shape)
-            if worst_rhat(z.swapaxes(0, 1)) < _AGREE:
-                break
-        return draws
+            last, apart = apart, worst_rhat(z.swapaxes(0, 1))
+            if apart < _AGREE or not apart < last or self.moves == _LONG:
+                return draws
+            self.moves *= 2
 
     def elsewhere(self, most: int) -> np.ndarray:
         """Return at most so many points (k, d) where no draws are: see :meth:`passes`."""

@@ -145,8 +145,8 @@ def evidence(
 
     A run with fewer than 100 draws is answered for by functions that its evaluations allow, as by
     :func:`kmc.expectations`: the evidence and its error are the mean and the standard deviation of their integrals.
-    So is one of at most 1,000 evaluations whose surrogate is in doubt, if the masses of these functions differ by less
-    than half a nat.
+    So is one of at most 1,000 evaluations whose surrogate is in doubt, if the density is positive at all of them and
+    known to half a nat.
 
     A mode that no evaluation has found is not included.
 

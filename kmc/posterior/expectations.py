@@ -127,8 +127,9 @@ def expectations(
     and standard deviations of what they give are the answers and their errors, labelled by the attribute "method". A
     fifth of the values is left out at first, and tells how far errors can be believed; functions behind the edge of the
     support are zero where the nearest of resampled evaluations is. Answers are right as far as the regression is. Where
-    these functions differ too much, 20 draws and more are used instead, as above. A run of at most 1,000 evaluations
-    whose surrogate is not used is answered for in the same way, if these functions do not differ too much.
+    the log-density is not known to half a nat, 20 draws and more are used instead, as above. A run of at most 1,000
+    evaluations whose surrogate is not used is answered for in the same way, if the density is positive at all of them
+    and known to half a nat.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
 

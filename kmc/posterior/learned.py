@@ -18,6 +18,8 @@ from kmc.control_variates.replicate import bennett
 from kmc.convergence import squared_error
 from kmc.interrupts import uninterrupted
 from kmc.kernel_hmc.learning import Learning
+from kmc.kernel_hmc.stopping import MOST
+from kmc.kernel_hmc.surrogate_chains import TRUSTED
 from kmc.posterior.results import Result
 from kmc.samplers.local_mixture import draw_from, local_mixture, log_density_of
 
@@ -25,11 +27,13 @@ LEARNED = "predictions by a surrogate of the evaluations, with the errors of its
 """What results say of themselves."""
 
 LARGEST_SE = 0.5
-"""Nats: a log-evidence whose stated error is larger is not known; its true error may be several times that."""
+"""Nats: a log-evidence whose stated error is larger is not known; its true error may be several times that. So is that
+of a log-density."""
 
 _SEARCHES = 3  # fits: coordinates follow draws, which follow coordinates
 _LEFT_OUT = 5  # every so many values
 _BLOCKS = 42  # of the chains, for a thousand draws: their covariance matrix has a factor in 30 ms
+_MOVES_FOR_MASS = 336  # of each chain, 4,000 draws in blocks of two moves
 _FUNCTIONS = 100
 _BATCHES = 10  # of draws, for the error of a mass
 _DEEPEST = -1e3  # nats
@@ -41,6 +45,7 @@ class Table:
 
     points: np.ndarray  # (m, d)
     log_weights: np.ndarray  # (k, m)
+    errors: np.ndarray  # (m,), of the log-density, in nats
     n_in_front: int  # draws in front of the edges of the support
     independent: float  # of the draws
 
@@ -55,9 +60,19 @@ class Table:
         return self.independent / (len(self.points) * float(np.mean(np.sum(self.weights**2, axis=1))))
 
     @property
+    def error(self) -> float:
+        """Return how well the density is known, in nats.
+
+        It is the root mean square of the errors where the functions have their mass, or the standard deviation of
+        these masses, which edges may make larger.
+        """
+        error = float(np.sqrt(np.mean(self.weights @ np.minimum(self.errors, MOST) ** 2)))
+        return max(error, float(self.log_masses.std()))
+
+    @property
     def is_rough(self) -> bool:
-        """Return whether the functions differ so much that errors that come from them are rough."""
-        return float(self.log_masses.std()) > LARGEST_SE
+        """Return whether the density is so uncertain that errors that come from the functions are rough."""
+        return self.error > LARGEST_SE
 
     @property
     def log_masses(self) -> np.ndarray:
@@ -121,6 +136,7 @@ class Learned:
         process = self._process
         x = self._learning.sample(_BLOCKS, self._rng)
         covariances = process.covariances(x)
+        errors = self._learning.ratio * process.temperature * np.sqrt(np.diag(covariances))
         size, vectors = np.linalg.eigh(covariances)  # variances may be as small as the rounding errors of the prior's
         normal = self._rng.standard_normal((_FUNCTIONS, len(x)))
         away = (normal * np.sqrt(np.maximum(size, 0.0))) @ vectors.T
@@ -128,13 +144,16 @@ class Learned:
         wall = process.parts(z)[1]
         log_density = self._learning.log_density(x) - process.transport.log_jacobian(x) - wall
         tempered = log_density - process.kept(x)
-        log_weights = (process.temperature - 1.0) * tempered + self._learning.ratio * process.temperature * away
+        # What errors are above TRUSTED has been subtracted from the mean.
+        trusted = np.minimum(TRUSTED / np.maximum(errors, TRUSTED), 1.0)
+        away *= self._learning.ratio * process.temperature * trusted
+        log_weights = (process.temperature - 1.0) * tempered + away
         log_weights += self._edges(z, wall) - wall
         # Chains exchange their states, so that only what is between blocks is known to move.
         between = squared_error(x.reshape(_BLOCKS, -1, x.shape[1]).mean(axis=1)[None])
         independent = float(np.clip(np.min(x.var(axis=0) / between), 1.0, len(x)))
         in_front = int(np.sum(~self._is_behind(z)))
-        return Table(x, log_weights, max(in_front, 1), independent)
+        return Table(x, log_weights, errors, max(in_front, 1), independent)
 
     def _edges(self, z, wall):
         """Return 0 in front of the edge of each function, and far less behind it, (functions, k).
@@ -165,7 +184,8 @@ class Learned:
 
         It is compared with Gaussians around half of its draws, at the others, in batches.
         """
-        drawn = self._process.coordinates(self._learning.sample(4 * _BLOCKS, self._rng))
+        blocks = max(_BLOCKS, _MOVES_FOR_MASS // self._learning.moves)
+        drawn = self._process.coordinates(self._learning.sample(blocks, self._rng))
         drawn = drawn[~self._is_behind(drawn)]
         around, drawn = np.array_split(drawn, 2)
         mixture = local_mixture(around)
@@ -191,9 +211,9 @@ class Learned:
                 "larger than the stated ones."
             )
         if table.is_rough:
-            error = table.log_masses.std()
             said.append(
-                f"The evaluations allow densities whose masses differ by {error:.1f} nats: the stated errors are rough."
+                f"The log-density is known to {table.error:.1f} nats at best where the posterior is: the stated errors "
+                "are rough."
             )
         return said
 

@@ -124,9 +124,15 @@ def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Re
 
 
 def read_evaluations(result: Any, model: Any, name: str = "result") -> Result | None:
-    """Read a user's argument as the evaluations of its run, whether it has draws or not; None without them."""
+    """Read a user's argument as the evaluations of its run, although it has draws.
+
+    None without them, or where the density is zero at some of them: draws know edges better than a regression does.
+    """
     idata = opened(result, name)
-    return _by_evaluations(idata, model, name) if EVALUATIONS in groups_of(idata) else None
+    if EVALUATIONS not in groups_of(idata):
+        return None
+    read = _by_evaluations(idata, model, name)
+    return read if np.isfinite(read.evaluations[1]).all() else None
 
 
 def is_short(idata: Any, least: int) -> bool:

@@ -62,7 +62,7 @@ def test_the_mass_of_a_surrogate_that_is_known():
     others = normal.location + rng.standard_normal((500, dim)) / np.sqrt(precisions)
     found = mass_of(component, z, 0.3, rng, others=others)
     exact = 4.0 + 1.5 * np.log(2 * np.pi)  # the determinants of scale and precision are 1
-    assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 2e-3  # .02 without control variates
+    assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 5e-3  # .02 without control variates
     assert abs(found.gap) < 4
     beta, down, up = found.path
     assert beta.shape == (found.temperatures,) and beta[0] == 0.0 and beta[-1] == 1.0 and np.all(np.diff(beta) > 0)
@@ -138,7 +138,7 @@ def test_the_mass_of_a_bent_surrogate():
     exact = np.log(density.sum() * (line[1] - line[0]) ** 2)
     z, others = (grid[rng.choice(len(grid), n, p=density / density.sum())] for n in (4096, 500))
     found = mass_of(Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), bent), z, 0.3, rng, others=others)
-    assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 2e-3
+    assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 5e-3
 
 
 def test_resampling_is_by_the_weights_of_all_islands():

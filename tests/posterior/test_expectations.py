@@ -183,7 +183,8 @@ def test_a_surrogate_that_the_proposals_were_not_drawn_from_is_noticed(idata):
 
 
 @pytest.mark.slow
-def test_few_draws_give_plain_averages():
+def test_few_draws_give_plain_averages(monkeypatch):
+    monkeypatch.setattr("kmc.posterior.learned.LARGEST_SE", 0.0)
     idata = kmc.sample(log_density, dim=2, draws=30, max_evaluations=600, seed=1, progress=False)
     idata = idata.isel(draw=slice(0, 9))
     with pytest.warns(kmc.KmcWarning, match=r"there are 36 draws, and fewer than 40 are too few"):
@@ -193,7 +194,8 @@ def test_few_draws_give_plain_averages():
 
 
 @pytest.mark.slow
-def test_errors_of_less_than_a_hundred_draws_are_rough():
+def test_errors_of_less_than_a_hundred_draws_are_rough(monkeypatch):
+    monkeypatch.setattr("kmc.posterior.learned.LARGEST_SE", 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kmc.KmcWarning)
         idata = kmc.sample(log_density, dim=2, draws=30, max_evaluations=400, seed=1, progress=False)
