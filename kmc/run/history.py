@@ -238,19 +238,22 @@ def evaluations_of(idata: Any, dim: int, name: str) -> tuple[np.ndarray, np.ndar
     group = idata[EVALUATIONS]
     x, values = (group[part].values if part in group else np.empty(()) for part in ("x", "lp"))
     if not (
-        x.shape == (len(values) if values.ndim else 0, dim)
-        and values.ndim == 1
+        x.shape == (*values.shape, dim)
+        and values.ndim == 2
         and all(part.dtype.kind in "iuf" for part in (x, values))
-        and np.isfinite(x).all()
-        and (values < np.inf).all()
+        and np.isfinite(x[rows := ~np.isnan(values)]).all()
+        and rows.any()
+        and (values[rows] < np.inf).all()
     ):
         raise ValueError(f"{name} has evaluations that no run makes: values {values.shape} at points {x.shape}")
-    return x.astype(float), values.astype(float)
+    return x[rows].astype(float), values[rows].astype(float)
 
 
 def outputs_of(idata: Any, n: int, known: Structured) -> np.ndarray:
     """Return the outputs (n, k) of the group of evaluations, as they are learned; NaN where they are not known."""
-    group = {name: one.values for name, one in idata[EVALUATIONS].data_vars.items()}
+    arrays = {name: one.values for name, one in idata[EVALUATIONS].data_vars.items()}
+    rows = ~np.isnan(arrays["lp"])
+    group = {name: one[rows] for name, one in arrays.items() if one.shape[:2] == rows.shape}
     learned, size = group.get(OUTPUTS), len(known.structure.data.observed)
     if learned is not None and learned.shape == (n, size) and learned.dtype == np.float64:
         return learned

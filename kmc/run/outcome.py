@@ -144,7 +144,8 @@ def _evaluations(run: JudgedRun) -> dict[str, Any]:
         return {}
     left_out = [own for one in parts if (own := one.left_out()) is not None]
     outputs = [one.learned_outputs() for one in parts]
-    return learned_evaluations(learned_from, left_out, outputs, [one.trace.proposals for one in parts])
+    proposals = [one.trace.proposals for one in parts]
+    return learned_evaluations(learned_from, left_out, outputs, proposals, run.request.chains)
 
 
 def _final(run: JudgedRun) -> dict[str, Any]:

@@ -195,19 +195,28 @@ def holds_evaluations(n_draws: int, n_evaluations: int) -> bool:
     return n_draws < ENOUGH_DRAWS or n_evaluations <= _LEARNED_AGAIN
 
 
-def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.ndarray], chains: int) -> dict[str, Any]:
     """Return the group of evaluations at unconstrained points x (n, d), log-Jacobians included, each once and sorted.
 
-    ``outputs`` are those of a simulator (n, ...), as blobs by name; or, under the name "outputs", all of them as they
-    are learned (n, k): on the scales of their likelihoods, NaN where they are not known.
+    They are shared out to the chains, with NaN at the end, so that results can be joined along these. ``outputs`` are
+    those of a simulator (n, ...), as blobs by name; or, under the name "outputs", all of them as they are learned
+    (n, k): on the scales of their likelihoods, NaN where they are not known.
     """
     # A chain that did not move has proposed its state; proposals of a continued result may not be known.
     _, first = np.unique(x, axis=0, return_index=True)
     rows = first[~np.isnan(values[first]) & np.isfinite(x[first]).all(axis=1)]
-    group: dict[str, Any] = {"x": (("evaluation", "x_dim_0"), x[rows]), "lp": ("evaluation", values[rows])}
-    for name, each in outputs.items():
-        dims = ["output"] if name == OUTPUTS else [f"{name}_dim_{i}" for i in range(each.ndim - 1)]
-        group[name] = (("evaluation", *dims), each[rows])
+    each = -(-len(rows) // chains)
+
+    def shared(array):
+        found = np.full((chains * each, *array.shape[1:]), np.nan)
+        found[: len(rows)] = array[rows]
+        return found.reshape(chains, each, *array.shape[1:])
+
+    dims = ("chain", "evaluation")
+    group: dict[str, Any] = {"x": ((*dims, "x_dim_0"), shared(x)), "lp": (dims, shared(values))}
+    for name, one in outputs.items():
+        own = ["output"] if name == OUTPUTS else [f"{name}_dim_{i}" for i in range(one.ndim - 1)]
+        group[name] = ((*dims, *own), shared(one))
     return {EVALUATIONS: labeled(group)}
 
 
@@ -216,6 +225,7 @@ def learned_evaluations(
     left_out: Sequence[tuple[np.ndarray, np.ndarray]],
     outputs: Sequence[np.ndarray | None],
     proposals: Sequence[Mapping[str, np.ndarray]],
+    chains: int,
 ) -> dict[str, Any]:
     """Return the group of the evaluations that independent runs learned from or left out, and of their proposals.
 
@@ -232,7 +242,7 @@ def learned_evaluations(
     if len(own) == len(learned_from):  # those of other points are not learned from
         learned = np.vstack(own)
         known = {OUTPUTS: np.pad(learned, ((0, len(x) - len(learned)), (0, 0)), constant_values=np.nan)}
-    return as_evaluations(x, values, known)
+    return as_evaluations(x, values, known, chains)
 
 
 def data_of(request: RunRequest) -> dict[str, Mapping[str, Any]]:

@@ -32,7 +32,7 @@ def joined(results):
 @pytest.fixture(scope="module")
 def runs():
     """Two runs of different length, the second of two independent runs."""
-    first = kmc.sample(log_density, **QUICK, seed=5)
+    first = kmc.sample(log_density, **{**QUICK, "max_evaluations": 1100}, seed=5)
     return [first, kmc.sample(log_density, **{**QUICK, "max_evaluations": 1400}, seed=6, independent_runs=2)]
 
 
@@ -95,7 +95,7 @@ def test_the_first_draws_may_be_left_out(runs):
     found = kmc.expectations(runs[0].isel(draw=slice(20, None)), **FEW)
     assert found.attrs["n_draws"] == 4 * (runs[0]["posterior"].sizes["draw"] - 20)
     assert np.all(np.abs(found["mean"].values) < 5 * found["mcse"].values)
-    assert np.all(found["mcse"] < 0.5 * found["plain_mcse"])
+    assert np.all(found["mcse"] < 0.6 * found["plain_mcse"])
 
 
 def test_joined_ladders_are_refused():

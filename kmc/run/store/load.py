@@ -101,7 +101,7 @@ def _loaded(folder: Folder, header: dict[str, Any], commit: Commit) -> Any:
         draws = draws._replace(proposals=_proposals(phase, densities))
     learns = header["settings"]["sampler"] == KernelHMC.name and header["save_surrogate"]
     few = holds_evaluations(commit.n_draws * chains, attrs.get("n_evaluations", math.inf))
-    further = _evaluations(folder) if learns and few else {}
+    further = _evaluations(folder, chains) if learns and few else {}
     return laid_out(names, draws, warmup, attrs, _data(folder, header["data"]), surrogate, further)
 
 
@@ -136,7 +136,7 @@ def _data(folder: Folder, record: dict[str, Any] | None) -> dict[str, dict[str, 
         return {}
 
 
-def _evaluations(folder: Folder) -> dict[str, Any]:
+def _evaluations(folder: Folder, chains: int) -> dict[str, Any]:
     """Return the group of all evaluations; none, with a warning, if their file is damaged."""
     try:
         _, x, values, blobs = stored_evaluations(folder.path)
@@ -144,7 +144,8 @@ def _evaluations(folder: Folder) -> dict[str, Any]:
         _warn(folder, error, EVALUATIONS)
         return {}
     values = np.where(values < np.inf, values, -np.inf)  # where the function failed, too
-    return as_evaluations(x, values, {name: each for name, each in blobs.items() if group_of(name)[0] == OUTPUTS})
+    outputs = {name: each for name, each in blobs.items() if group_of(name)[0] == OUTPUTS}
+    return as_evaluations(x, values, outputs, chains)
 
 
 def _surrogate(folder: Folder, commit: Commit, chains: int, dim: int) -> tuple[Any, Frozen] | None:

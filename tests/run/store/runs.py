@@ -80,7 +80,9 @@ def content(variable):
 def evaluated(idata):
     """Points and values, each with its value."""
     group = groups(idata)[EVALUATIONS]
-    return {(*x, value) for x, value in zip(np.asarray(group["x"]), np.asarray(group["lp"]), strict=True)}
+    values = np.asarray(group["lp"])
+    rows = ~np.isnan(values)
+    return {(*x, value) for x, value in zip(np.asarray(group["x"])[rows], values[rows], strict=True)}
 
 
 def assert_same(one, other, attrs=True):
