@@ -179,7 +179,7 @@ class Learning:
         self._sources = [source() for source in IN_BATCHES]
         self._last_sources = [source() for source in AT_THE_END]
         self._others = [source() for source in ELSEWHERE]
-        self.moves = _SHORT
+        self.moves, self._settled = _SHORT, False
         self._heads: list[tuple[Source, int]] = []  # sources, and how many points each has at the head of the batch
         self.modes: Modes | None = None
         self._record: list[Prediction] = []
@@ -272,7 +272,7 @@ class Learning:
         else:
             self.process = self._kinds.used.conditioned(seen, self.process, rng)
         self.n_fits += 1
-        self.moves = _SHORT
+        self.moves, self._settled = _SHORT, False
         self._roughness = self.process.temperature * np.exp(self.process.regression.hyperparameters.noise)
         chains = self._restarted()
         if search:
@@ -299,10 +299,11 @@ class Learning:
         """Return draws (m, d) of the process at power 1, one after each of so many blocks of each chain.
 
         Chains go on in blocks of twice as many moves until they agree, as learning may end before they have travelled
-        along a ridge. Where that does not bring them closer, they are in regions that no longer blocks connect.
+        along a ridge. Where that does not bring them closer, they are in regions that no longer blocks connect. Later
+        blocks of the same process are as long.
         """
         assert self._chains is not None
-        apart = np.inf
+        settled, self._settled, apart = self._settled, True, np.inf
         while True:
             positions, chains = sample(
                 self.process, self._chains, rng, blocks=blocks, moves=self.moves, ratio=self.ratio, modes=self.modes
@@ -312,7 +313,7 @@ class Learning:
             self._chains = replace(chains, archive=draws)
             z = self.process.coordinates(draws).reshape(positions.shape)
             last, apart = apart, worst_rhat(z.swapaxes(0, 1))
-            if apart < _AGREE or not apart < last or self.moves == _LONG:
+            if settled or apart < _AGREE or not apart < last or self.moves == _LONG:
                 return draws
             self.moves *= 2
 
