@@ -112,8 +112,11 @@ def test_slopes_along_components(name):
 
 
 def test_no_number_of_groups_needs_another_compilation_or_any_memory_at_a_point():
-    found = [evaluate_all(state, POINTS, np.empty(POINTS.shape)) for state in STATES.values()]
-    assert np.isfinite(found).all() and len(evaluate_all.signatures) == 1
+    found, compiled = [], []
+    for state in STATES.values():
+        found.append(evaluate_all(state, POINTS, np.empty(POINTS.shape)))
+        compiled.append(len(evaluate_all.signatures))  # other tests may have compiled it for states of other types
+    assert np.isfinite(found).all() and len(set(compiled)) == 1
     state = STATES["two"]
     first, second = allocations(evaluate_all, [(state, POINTS[:n], np.empty((n, DIM))) for n in (1, 12)])
     assert first == second
