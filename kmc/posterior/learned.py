@@ -27,8 +27,9 @@ LEARNED = "predictions by a surrogate of the evaluations, with the errors of its
 """What results say of themselves."""
 
 LARGEST_SE = 0.5
-"""Nats: a log-evidence whose stated error is larger is not known; its true error may be several times that. So is that
-of a log-density."""
+"""Nats: a log-evidence or a log-density whose stated error is larger is not known; its true error may be several times
+that.
+"""
 
 _SEARCHES = 3  # fits: coordinates follow draws, which follow coordinates
 _LEFT_OUT = 5  # every so many values

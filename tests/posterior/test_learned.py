@@ -1,12 +1,18 @@
 """Answers from the surrogate of a run that has hardly any draws."""
 
+import warnings
+
+import arviz
 import numpy as np
 import pytest
+import xarray
 
 import kmc
 from kmc.control_variates.domain import UnknownMode
+from kmc.kernel_hmc.surrogate_chains import TRUSTED
 from kmc.model.toys import Banana
-from kmc.posterior.learned import Table
+from kmc.posterior.learned import Learned, Table
+from kmc.posterior.results import read
 from tests.grids import slow_except
 
 pytestmark = [pytest.mark.filterwarnings("ignore::kmc.KmcWarning"), pytest.mark.usefixtures("few_particles")]
@@ -205,3 +211,31 @@ def test_a_short_run_whose_surrogate_is_in_doubt_is_learned_again(monkeypatch):
     exact = 1.5 * np.log(2 * np.pi) + np.log(6)
     assert abs(float(evidence["log_evidence"][0]) - exact) < 4 * float(evidence["se"][0]) < 0.3
     assert "predictions by a surrogate" in evidence.attrs["method"]
+
+
+def test_functions_differ_by_what_is_trusted_where_nothing_is_known():
+    """What a standard deviation has above that is subtracted from the mean: it would count twice."""
+    result = kmc.sample(Banana(8), dim=8, draws=None, max_evaluations=50, seed=1, progress=False)
+    table = Learned(read(result, None, least=100), "result", np.random.SeedSequence(1)).table()
+    unknown = table.errors > 1.5 * TRUSTED
+    spread = table.log_weights.std(axis=0)
+    assert unknown.any() and np.all(spread[unknown] < 1.4 * TRUSTED)  # of a hundred: the sd has an error of 7 %
+    assert table.is_rough
+
+
+def test_errors_that_cancel_in_the_mass_are_errors():
+    """In many dimensions the places of which nothing is known are many, and the masses of functions are alike."""
+    away = np.random.default_rng(1).standard_normal((100, 4000))
+    table = Table(np.zeros((4000, 2)), away, np.ones(4000), 4000, 4000.0)
+    assert table.log_masses.std() < 0.1 and table.is_rough
+
+
+def test_short_runs_are_joined_with_their_evaluations():
+    results = [short(evaluations=n) for n in (60, 64)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of xarray, about results of different length
+        if hasattr(arviz, "concat"):
+            both = arviz.concat(results, dim="chain")
+        else:
+            both = xarray.concat(results, dim="chain", join="outer")
+    assert sorted(evaluated(both)) == sorted(point for one in results for point in evaluated(one))
