@@ -63,6 +63,8 @@ class Settings:
     """Part of the evaluations so far, and least number: points of each source before the freeze."""
     refit: float = 0.15
     """Growth of the number of evaluations after which hyperparameters are searched for again."""
+    slope: float = 1.0
+    """Nats that are subtracted from the log-density for each nat of an error above ``TRUSTED``."""
 
 
 SETTINGS = Settings()
@@ -285,7 +287,13 @@ class Learning:
         ratio = calibration(self._record, 10 + self.points.shape[1])
         self.ratio = ratio if np.isfinite(ratio) else 1.0
         positions, self._chains = sample(
-            self.process, chains, rng, blocks=settings.blocks, ratio=self.ratio, modes=self.modes
+            self.process,
+            chains,
+            rng,
+            blocks=settings.blocks,
+            ratio=self.ratio,
+            slope=settings.slope,
+            modes=self.modes,
         )
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
@@ -306,7 +314,14 @@ class Learning:
         settled, self._settled, apart = self._settled, True, np.inf
         while True:
             positions, chains = sample(
-                self.process, self._chains, rng, blocks=blocks, moves=self.moves, ratio=self.ratio, modes=self.modes
+                self.process,
+                self._chains,
+                rng,
+                blocks=blocks,
+                moves=self.moves,
+                ratio=self.ratio,
+                slope=self._settings.slope,
+                modes=self.modes,
             )
             positions = positions[:, chains.powers == 1.0]
             draws = positions.reshape(-1, positions.shape[-1])
@@ -325,7 +340,7 @@ class Learning:
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Return the log-density that draws are of, at the rows of x (k, d), (k,)."""
-        return self.process.log_density(x) - doubts(self.process, x, self.ratio)
+        return self.process.log_density(x) - doubts(self.process, x, self.ratio, self._settings.slope)
 
     def passes(
         self,

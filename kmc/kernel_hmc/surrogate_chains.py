@@ -71,12 +71,14 @@ def sample(
     blocks: int,
     moves: int = 2,
     ratio: float = 1.0,
+    slope: float = 1.0,
     modes: Modes | None = None,
 ) -> tuple[np.ndarray, Chains]:
     """Return the states (blocks, k, d) after each block of so many moves, in x, and the chains at their end.
 
     Starts outside the ball of the process are moved to its edge. Errors are taken to be
-    ``ratio`` times the process's standard deviation. With modes, chains jump between these after each block.
+    ``ratio`` times the process's standard deviation, and ``slope`` times what they are above ``TRUSTED`` is subtracted.
+    With modes, chains jump between these after each block.
     """
     powers, z = chains.powers, process.coordinates(chains.positions)
     x = process.back(z * np.minimum(process.reach / np.linalg.norm(z, axis=1, keepdims=True), 1.0))
@@ -90,18 +92,18 @@ def sample(
         stuck = np.all(found.position == start, axis=1)
         return np.where(stuck[:, None], x, process.back(found.position))  # without rounding errors
 
-    doubt = doubts(process, x, ratio)
+    doubt = doubts(process, x, ratio, slope)
     visited, lost = [], []
     for _ in range(blocks):
         ends = moved(x)
-        more = doubts(process, ends, ratio)
+        more = doubts(process, ends, ratio, slope)
         lost.append(np.mean((process.beyond(ends) | (more > 0.0))[powers == 1.0]))
         taken = np.log(rng.random(len(x))) < powers * (doubt - more)
         x, doubt = np.where(taken[:, None], ends, x), np.where(taken, more, doubt)
         now, volume = _heights(process, x, doubt)
         if modes is not None:
             ends, change = modes.jump(rng, x)
-            more = doubts(process, ends, ratio)
+            more = doubts(process, ends, ratio, slope)
             then, after = _heights(process, ends, more)
             gain = powers * (then - now) + after - volume + change
             taken = np.log(rng.random(len(x))) < gain
@@ -135,10 +137,10 @@ def from_above(process: Process, z: np.ndarray, n: int, rng: np.random.Generator
     return wide[rng.choice(len(wide), n, p=weights / weights.sum())]
 
 
-def doubts(process: Process, x: np.ndarray, ratio: float) -> np.ndarray:
+def doubts(process: Process, x: np.ndarray, ratio: float, slope: float) -> np.ndarray:
     """Return what is subtracted from the log-density at the rows of x (k, d), (k,)."""
     sd = process.standard_deviations(x)
-    return np.maximum(ratio * sd - TRUSTED, 0.0)
+    return slope * np.maximum(ratio * sd - TRUSTED, 0.0)
 
 
 def _heights(process, x, doubt):

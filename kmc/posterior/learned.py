@@ -7,8 +7,10 @@ one density, by weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from copy import copy, deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from hashlib import sha256
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -17,9 +19,8 @@ from scipy.special import logsumexp
 from kmc.control_variates.replicate import bennett
 from kmc.convergence import squared_error
 from kmc.interrupts import uninterrupted
-from kmc.kernel_hmc.learning import Learning
+from kmc.kernel_hmc.learning import SETTINGS, Learning
 from kmc.kernel_hmc.stopping import MOST
-from kmc.kernel_hmc.surrogate_chains import TRUSTED
 from kmc.posterior.results import Result
 from kmc.samplers.local_mixture import draw_from, local_mixture, log_density_of
 
@@ -31,6 +32,7 @@ LARGEST_SE = 0.5
 that.
 """
 
+_SETTINGS = replace(SETTINGS, slope=10.0)  # nobody evaluates where the regression knows nothing, so no draws are there
 _SEARCHES = 3  # fits: coordinates follow draws, which follow coordinates
 _LEFT_OUT = 5  # every so many values
 _BLOCKS = 42  # of the chains, for a thousand draws: their covariance matrix has a factor in 30 ms
@@ -38,6 +40,55 @@ _MOVES_FOR_MASS = 336  # of each chain, 4,000 draws in blocks of two moves
 _FUNCTIONS = 100
 _BATCHES = 10  # of draws, for the error of a mass
 _DEEPEST = -1e3  # nats
+
+
+@dataclass(frozen=True)
+class _Evaluations:
+    """Hold what a regression is made of; equal if the evaluations and the seed are."""
+
+    key: bytes
+    run: Result = field(compare=False)
+    seed: np.random.SeedSequence = field(compare=False)
+
+    @classmethod
+    def of(cls, run: Result, seed: np.random.SeedSequence) -> _Evaluations:
+        arrays = [array for array in (*run.evaluations, run.outputs) if array is not None]
+        key = sha256(repr((run.noisy, seed.entropy, seed.spawn_key, [array.shape for array in arrays])).encode())
+        for array in arrays:
+            key.update(array.tobytes())
+        return cls(key.digest(), replace(run, idata=None), seed)  # whose draws need not stay in memory
+
+
+@lru_cache(maxsize=1)
+def _fitted(known: _Evaluations) -> tuple[Learning, np.random.Generator]:
+    """Return the regression, and the generator after it.
+
+    The last one is kept, as expectations, evidence and draws are often asked for in turn.
+    """
+    run, (x, values) = known.run, known.run.evaluations
+    rng = np.random.default_rng(known.seed)
+    # Values that are left out at first tell how far errors can be believed.
+    order = rng.permutation(np.flatnonzero(np.isfinite(values)))
+    later = np.zeros(len(values), bool)
+    later[order[: len(order) // _LEFT_OUT]] = True
+    outputs = (None, None) if run.outputs is None else (run.outputs[~later], run.outputs[later])
+    learning = Learning(
+        x[~later],
+        values[~later],
+        rng=rng,
+        noisy=run.noisy,
+        outputs=outputs[0],
+        structure=run.structure,
+        approximation=run.approximation,
+        known=run.known,
+        settings=_SETTINGS,
+    )
+    for _ in range(_SEARCHES):
+        learning.fit(search=True)
+    learning.passes(x[later], values[later], 0, drawn=int(later.sum()), outputs=outputs[1])
+    for _ in range(_SEARCHES):
+        learning.fit(search=True)
+    return learning, rng
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +135,7 @@ class Table:
 class Learned:
     """The regression of a run's evaluations, and the density s that its draws are of.
 
-    Where the regression knows nothing, s is less than the density that it expects, as in learning.
+    Where the regression knows nothing, s is hardly any: the answer is for the region that evaluations know.
 
     Parameters
     ----------
@@ -108,27 +159,8 @@ class Learned:
                 f"{name} has {self.n_draws} draws, and {self.n_values} evaluations where the density is positive: "
                 f"expected at least 2 d + 2 = {least} to learn from"
             )
-        self._rng = rng = np.random.default_rng(seed)
-        # Values that are left out at first tell how far errors can be believed.
-        order = rng.permutation(np.flatnonzero(np.isfinite(values)))
-        later = np.zeros(len(values), bool)
-        later[order[: len(order) // _LEFT_OUT]] = True
-        outputs = (None, None) if run.outputs is None else (run.outputs[~later], run.outputs[later])
-        self._learning = Learning(
-            x[~later],
-            values[~later],
-            rng=rng,
-            noisy=run.noisy,
-            outputs=outputs[0],
-            structure=run.structure,
-            approximation=run.approximation,
-            known=run.known,
-        )
-        for _ in range(_SEARCHES):
-            self._learning.fit(search=True)
-        self._learning.passes(x[later], values[later], 0, drawn=int(later.sum()), outputs=outputs[1])
-        for _ in range(_SEARCHES):
-            self._learning.fit(search=True)
+        learning, rng = _fitted(_Evaluations.of(run, seed))
+        self._learning, self._rng = copy(learning), deepcopy(rng)
         self._process = self._learning.process
         self._z, self._finite = self._process.coordinates(x), np.isfinite(values)
 
@@ -145,9 +177,7 @@ class Learned:
         wall = process.parts(z)[1]
         log_density = self._learning.log_density(x) - process.transport.log_jacobian(x) - wall
         tempered = log_density - process.kept(x)
-        # What errors are above TRUSTED has been subtracted from the mean.
-        trusted = np.minimum(TRUSTED / np.maximum(errors, TRUSTED), 1.0)
-        away *= self._learning.ratio * process.temperature * trusted
+        away *= self._learning.ratio * process.temperature
         log_weights = (process.temperature - 1.0) * tempered + away
         log_weights += self._edges(z, wall) - wall
         # Chains exchange their states, so that only what is between blocks is known to move.
