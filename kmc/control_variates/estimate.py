@@ -28,8 +28,8 @@ from kmc.surrogate.density import Density
 
 _FEWEST_DRAWS = 40  # to check the surrogate (tried: small budgets)
 _FIRST = 250  # draws of each chain on the surrogate
-_WANTED = 0.1  # error of the surrogate's means relative to the other errors
-_PRECISE = 1e-3  # error in standard deviations that is small in any case, as of a million draws
+_WANTED = 0.25  # error of the surrogate's means relative to the other errors, to which it adds 3 %
+_PRECISE = 1e2, 1e6  # independent draws whose error is small in any case: for each draw of the target, and at most
 _DOUBT = 0.005  # probability that a sound surrogate is looked at again, and rejected if there are few draws
 _REJECTION = 0.001  # that it is rejected if there are many: then a missed rejection costs little, see ``corrected``
 _SAMPLES = 2000  # of as many draws from the surrogate, that show how far off their means are by chance
@@ -282,13 +282,13 @@ class ReplicateEstimate:
         k = self._all.shape[2]
         sets = [[[i]] for i in range(2 * k)]
         n = max(1, min(_FIRST, most // CHAINS))
-        spread = self._powers(self._all).var(axis=(0, 1))
+        precise = self._powers(self._all).var(axis=(0, 1)) / min(_PRECISE[0] * self.n_draws, _PRECISE[1])
         while True:
             known.extend(n)
             means = known.mean(self._powers)
             found = self._corrected(self._powers, self._powers, Means(means.mean, 0.0 * means.covariance), sets)
             of_means = np.einsum("ij,jk,ik->i", found.coefficients, means.covariance, found.coefficients)
-            small = np.maximum(_WANTED**2 * found.squared_error, _PRECISE**2 * spread)
+            small = np.maximum(_WANTED**2 * found.squared_error, precise)
             enough = np.all(of_means <= small)
             if enough or known.n_draws >= most:
                 return
