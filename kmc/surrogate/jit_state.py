@@ -65,6 +65,19 @@ class SurrogateJitState(NamedTuple):
     wall: WallState
 
 
+def without_bumps(state: SurrogateJitState) -> SurrogateJitState:
+    """Return the same state without its kernels."""
+    return state._replace(
+        centers=np.ascontiguousarray(state.centers[:, :0]),
+        bent_centers=np.ascontiguousarray(state.bent_centers[:, :0]),
+        coefficients=state.coefficients[:0],
+        ends=state.ends[:0],
+        slopes=state.slopes[:0],
+        bent_ends=state.bent_ends[:0],
+        bent_slopes=state.bent_slopes[:0],
+    )
+
+
 def check_jit_state(state: SurrogateJitState, dim: int) -> None:
     """Raise a ValueError if loops over the arrays would leave them, which compiled code does not notice."""
     m, g, k = state.coefficients.size, len(state.slopes), len(state.rates)

@@ -19,7 +19,7 @@ from kmc.surrogate.covariance import (
     whitened_coordinates,
 )
 from kmc.surrogate.density import InCoordinates
-from kmc.surrogate.jit_state import SurrogateJitState
+from kmc.surrogate.jit_state import SurrogateJitState, without_bumps
 from kmc.surrogate.known import KnownPart, Splines, no_splines
 from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, tempered, without_known, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, bump_values, mean_values
@@ -58,6 +58,7 @@ _FLAT = 1e-3  # nats per squared standard deviation: such a curvature has no cen
 _DIFFERENCE = 1e-5  # standard deviations: step of the differences of a transport
 _BETTER_THAN_CHANCE = 0.7  # factor on the loss of a wall that says nothing
 _WITHOUT = 10.0  # nats below the lowest value: points without density where no wall describes them
+_NEGLIGIBLE = 0.01  # nats: where bumps are smaller at all values, chains do without them, in a tenth of the time
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,6 +373,9 @@ def _as_process(transport, coordinates, data, regression, mean, counts, searched
     reach = REACH * float(np.linalg.norm(coordinates.map(_near(data.u, data.depths)), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
     state = _jit_state(mean, data.level, DENSITY.cap[0] + DENSITY.cap[1] * dim, reach)
+    bumps = bump_values(mean, coordinates.map(data.u[counts]))
+    if np.abs(bumps).max() < _NEGLIGIBLE:
+        state = without_bumps(state)
     state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=data.splines)
     if data.wall is not None:
         state = state._replace(wall=data.wall.state(whitening))

@@ -38,6 +38,15 @@ def fitted(points, values):
     return first_fit(seen(points, values, points), np.random.default_rng(0))
 
 
+@pytest.mark.parametrize(("cubic", "kernels"), [(0.0, 0), (0.05, 60)])
+def test_chains_have_no_kernels_where_these_say_nothing(cubic, kernels):
+    points = np.random.default_rng(1).standard_normal((60, 2))
+    values = -0.5 * np.sum(points**2, axis=1) + cubic * points[:, 0] ** 2 * points[:, 1]
+    process = first_fit(seen(points, values, points), np.random.default_rng(0))
+    assert process.jit_state.coefficients.size == kernels
+    assert np.abs(process.log_density(points) - values).max() < 0.02
+
+
 def test_a_correlated_normal_of_unequal_scales_is_learned_from_a_hundred_values():
     target = Gaussian(4, 0.9, 10.0)
     rng = np.random.default_rng(0)
