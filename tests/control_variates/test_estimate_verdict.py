@@ -20,7 +20,8 @@ def idata():
     return kmc.sample(log_density, dim=2, draws=None, max_evaluations=600, seed=1, progress=False)
 
 
-@pytest.mark.parametrize("further", [pytest.param(0.0, marks=pytest.mark.slow), 1.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("further", [0.0, 1.0])
 def test_expectations_and_evidence_doubt_the_same_surrogates(idata, monkeypatch, further):
     """A mode without draws, that only particles from above find."""
     mass_by = judge.__globals__["mass_by"]

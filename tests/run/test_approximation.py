@@ -58,6 +58,7 @@ def worst_error(idata, truth, model):
     return np.max(np.abs(found["mean"].values - truth[0]) / truth[1])
 
 
+@pytest.mark.slow
 def test_far_starts_need_few_simulations(truth):
     def error(model):
         return worst_error(sampled(model, max_evaluations=24, seed=5), truth, model)

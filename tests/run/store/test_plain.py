@@ -119,7 +119,7 @@ def slope(x):
             "wall": (wedge, {}),
             "gradients": (log_density, {"gradients": slope}),
         },
-        {"funnel", "noise"},
+        {"funnel"},
     ),
 )
 def test_the_default_sampler_goes_on_from_each_phase(target, options):
