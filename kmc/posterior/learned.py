@@ -52,8 +52,10 @@ class _Evaluations:
 
     @classmethod
     def of(cls, run: Result, seed: np.random.SeedSequence) -> _Evaluations:
-        arrays = [array for array in (*run.evaluations, run.outputs) if array is not None]
-        key = sha256(repr((run.noisy, seed.entropy, seed.spawn_key, [array.shape for array in arrays])).encode())
+        known = () if run.known is None else (type(run.known.transport).__name__, *run.known.splines)
+        arrays = [np.asarray(one) for one in (*run.evaluations, run.outputs, *known) if one is not None]
+        kinds = run.noisy, run.structure is None, run.approximation is None
+        key = sha256(repr((kinds, seed.entropy, seed.spawn_key, [array.shape for array in arrays])).encode())
         for array in arrays:
             key.update(array.tobytes())
         return cls(key.digest(), replace(run, idata=None), seed)  # whose draws need not stay in memory

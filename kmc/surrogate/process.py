@@ -58,7 +58,7 @@ _FLAT = 1e-3  # nats per squared standard deviation: such a curvature has no cen
 _DIFFERENCE = 1e-5  # standard deviations: step of the differences of a transport
 _BETTER_THAN_CHANCE = 0.7  # factor on the loss of a wall that says nothing
 _WITHOUT = 10.0  # nats below the lowest value: points without density where no wall describes them
-_NEGLIGIBLE = 0.01  # nats: where bumps are smaller at all values, chains do without them, in a tenth of the time
+_NEGLIGIBLE = 0.01  # nats: where bumps are smaller at all values, chains do without them and are faster
 
 
 @dataclass(frozen=True, eq=False)

@@ -232,6 +232,17 @@ def test_answers_do_not_depend_on_what_was_asked_before():
     assert float(other["log_evidence"][0]) != float(alone["log_evidence"][0])
 
 
+def test_a_model_that_knows_its_prior_has_a_regression_of_its_own():
+    """The same evaluations and seed, but something is known that need not be learned."""
+    known = kmc.Model(log_likelihood=lambda p: -0.5 * p["x"] ** 2, parameters={"x": kmc.Normal(0, 1)})
+    hidden = kmc.Model(lambda p: -(p["x"] ** 2), parameters={"x": kmc.Real()})
+    result = kmc.sample(known, draws=None, max_evaluations=30, seed=1, progress=False)
+    first = kmc.expectations(result, model=known, progress=False)
+    other = kmc.expectations(result, model=hidden, progress=False)
+    xarray.testing.assert_identical(first, kmc.expectations(result, model=known, progress=False))
+    assert not first["mean"].equals(other["mean"])
+
+
 def test_errors_that_cancel_in_the_mass_are_errors():
     """In many dimensions the places of which nothing is known are many, and the masses of functions are alike."""
     away = np.random.default_rng(1).standard_normal((100, 4000))
