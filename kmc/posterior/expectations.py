@@ -160,7 +160,7 @@ def expectations(
     if not all(run.replicates for run in runs):
         if len(runs) > 1:
             raise ValueError(f"result has {len(runs)} runs, one of them with fewer than 100 draws: pass that alone")
-        learned = Learned(runs[0], "result", seed_of(seed))
+        learned = Learned(runs[0], "result", seed_of(seed).spawn(1)[0])
         table = learned.table()
         if not table.is_rough or not _is_enough(given[0]):
             return _of_learned(learned, table, functions[0], levels, [])
@@ -180,7 +180,7 @@ def expectations(
         raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
     said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
     if len(runs) == 1 and len(said) == len(parts) and (again := read_evaluations(given[0], model)):
-        learned = Learned(again, "result", seed_of(seed))
+        learned = Learned(again, "result", seed_of(seed).spawn(1)[0])
         if not (table := learned.table()).is_rough:
             return _of_learned(learned, table, functions[0], levels, said)
     said += [f"{caution}." for part in parts for caution in part.cautions]

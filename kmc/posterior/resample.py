@@ -112,8 +112,9 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
 
 def _of_learned(run: Result, n: int, seed: np.random.SeedSequence) -> Any:
     """Return draws by the average weights of functions that the evaluations allow; their distance is that from it."""
-    learned = Learned(run, "result", seed)
-    rng = np.random.default_rng(seed.spawn(1)[0])
+    own, after = seed.spawn(2)
+    learned = Learned(run, "result", own)
+    rng = np.random.default_rng(after)
     parts: list[np.ndarray] = []
     distances = []
     while sum(map(len, parts)) < _CHAINS * n:
