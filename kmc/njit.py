@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 
 from kmc.errors import warn
 from kmc.unwritable import private_folder
@@ -21,10 +22,13 @@ from kmc.unwritable import private_folder
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def njit(**options: Any) -> Callable[[_Function], _Function]:
+def njit(*, allocates: bool = True, **options: Any) -> Callable[[_Function], _Function]:
     """Return a decorator: ``numba.njit`` with these options and with a cache, if there is any place for one.
 
     numba loads what is in the cache, so the folder must be safe against other users.
+
+    A function that allocates no array, and calls none that does, need not count references to arrays. Where a state of
+    many arrays is passed on, counting takes several times as long as the arithmetic of a small surrogate.
 
     Raises
     ------
@@ -37,7 +41,8 @@ def njit(**options: Any) -> Callable[[_Function], _Function]:
             "to debug a log-density that is compiled by numba, pass its attribute py_func instead"
         )
 
-    options = {"cache": True, "no_cfunc_wrapper": True} | options  # nobody takes the address of a function
+    # Nobody takes the address of a function. A callee would inherit its caller's "_nrt", if it had none of its own.
+    options = {"cache": True, "no_cfunc_wrapper": True, "_nrt": allocates} | options
 
     def compiled(function: _Function) -> _Function:
         with suppress(RuntimeError):  # numba can write nowhere
@@ -69,3 +74,12 @@ def _temporary_folder() -> Path | None:
             "set the environment variable NUMBA_CACHE_DIR to a writable folder that lasts, to compile only once"
         )
     return folder
+
+
+@njit()
+def dot(a, b, out):
+    """Write the product of a matrix and a vector, or of a vector and a matrix, into ``out``, by BLAS.
+
+    numba does not compile this inside functions that do not count references.
+    """
+    np.dot(a, b, out)

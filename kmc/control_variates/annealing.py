@@ -31,7 +31,7 @@ from kmc.control_variates.domain import EVERYWHERE, Region, holds
 from kmc.control_variates.replicate import bennett
 from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
-from kmc.njit import njit
+from kmc.njit import dot, njit
 from kmc.samplers.inner_chains import copy_to
 from kmc.surrogate.covariance import terms_of
 from kmc.surrogate.density import Component
@@ -324,14 +324,17 @@ def resampled(
     return particles[np.minimum(np.searchsorted(ends / ends[-1], at), len(particles) - 1)]
 
 
-@njit()
-def _base_value(base, z, gradient):
-    """Return log q(z), and write its gradient into ``gradient``."""
-    w = base.root @ (z - base.mean)
+@njit(allocates=False)
+def _base_value(base, z, gradient, scratch):
+    """Return log q(z), and write its gradient into ``gradient``; ``scratch`` is (2, d)."""
+    away, w = scratch[0], scratch[1]
+    for i in range(w.size):
+        away[i] = z[i] - base.mean[i]
+    dot(base.root, away, w)
     square = 0.0
     for i in range(w.size):
         square += w[i] * w[i]
-    np.dot(base.root.T, w, gradient)
+    dot(base.root.T, w, gradient)
     for i in range(w.size):
         gradient[i] *= -(base.dof + w.size) / (base.dof + square)
     return base.constant - 0.5 * (base.dof + w.size) * np.log1p(square / base.dof)
@@ -345,17 +348,26 @@ def _move(state, base, region, rng, particles, beta, n_moves, n_steps, step_size
     particles of the pool that belong to the same island: so errors of islands are independent.
     """
     n, d = particles.shape
-    work = workspace(state)
-    gradient, of_base, normal = np.empty(d), np.empty(d), np.empty(d)
-    z, momentum, force, start_force = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    out = np.empty(n)
+    vectors, work, out = np.empty((9, d)), workspace(state), np.empty(n)
+    _move_all(state, base, region, rng, particles, beta, n_moves, n_steps, step_size, n_jumps, pool, vectors, work, out)
+    return out
+
+
+@njit(allocates=False)
+def _move_all(
+    state, base, region, rng, particles, beta, n_moves, n_steps, step_size, n_jumps, pool, vectors, work, out
+):
+    """Do what :func:`_move` does, with scratch arrays (9, d) and those of the state, and write into ``out`` (n,)."""
+    n, d = particles.shape
+    gradient, of_base, normal, z = vectors[0], vectors[1], vectors[2], vectors[3]
+    momentum, force, start_force, scratch = vectors[4], vectors[5], vectors[6], vectors[7:]
     n_pool = len(pool.log_ratios) // ISLANDS
     for i in range(n):
         first = n_pool * (i * ISLANDS // n)
         copy_to(z, particles[i])
         smooth = value_and_gradient(state, z, gradient, work)
         barrier, _ = wall(state, z, normal, work)
-        q = _base_value(base, z, of_base)
+        q = _base_value(base, z, of_base, scratch)
         for k in range(d):
             force[k] = beta * gradient[k] + (1.0 - beta) * of_base[k]
         now = beta * (smooth + barrier) + (1.0 - beta) * q
@@ -373,7 +385,7 @@ def _move(state, base, region, rng, particles, beta, n_moves, n_steps, step_size
                     momentum[k] += 0.5 * step * force[k]
                     z[k] += step * momentum[k]
                 smooth = value_and_gradient(state, z, gradient, work)
-                q = _base_value(base, z, of_base)
+                q = _base_value(base, z, of_base, scratch)
                 for k in range(d):
                     force[k] = beta * gradient[k] + (1.0 - beta) * of_base[k]
                     momentum[k] += 0.5 * step * force[k]
@@ -398,9 +410,8 @@ def _move(state, base, region, rng, particles, beta, n_moves, n_steps, step_size
             if jumped:
                 copy_to(z, particles[i])
                 smooth = value_and_gradient(state, z, gradient, work)
-                q = _base_value(base, z, of_base)
+                q = _base_value(base, z, of_base, scratch)
                 for k in range(d):
                     force[k] = beta * gradient[k] + (1.0 - beta) * of_base[k]
                 now = beta * ratio + q
         out[i] = ratio
-    return out

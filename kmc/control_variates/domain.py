@@ -38,7 +38,7 @@ class Region(NamedTuple):
 EVERYWHERE = Region(np.zeros((0, 1)), np.zeros(0, bool), 0.0)
 
 
-@njit()
+@njit(allocates=False)
 def holds(region, z):
     """Return whether a region holds z (d,)."""
     n, d = region.points.shape

@@ -22,7 +22,7 @@ from kmc.interrupts import uninterrupted
 from kmc.kernel_hmc.learning import SETTINGS, Learning
 from kmc.kernel_hmc.stopping import MOST
 from kmc.posterior.results import Result
-from kmc.samplers.local_mixture import draw_from, local_mixture, log_density_of
+from kmc.samplers.local_mixture import draw_from, local_mixture, log_densities
 
 LEARNED = "predictions by a surrogate of the evaluations, with the errors of its regression; too few draws for more"
 """What results say of themselves."""
@@ -254,7 +254,7 @@ class Learned:
         """Return log s minus the log-density of the mixture at z (n, d), (n,)."""
         process, x = self._process, self._process.back(z)
         normal = -np.log(len(mixture.heights)) - 0.5 * z.shape[1] * np.log(2.0 * np.pi)
-        of_mixture = np.array([log_density_of(mixture, row) for row in z]) + normal
+        of_mixture = log_densities(mixture, z) + normal
         volume = process.transport.log_jacobian(x) - np.linalg.slogdet(process.whitening.inverse)[1]
         found = np.maximum(self._learning.log_density(x) - of_mixture - volume, _DEEPEST)
         return np.where(self._is_behind(z), _DEEPEST, found)

@@ -62,14 +62,14 @@ class InnerChainResult(NamedTuple):
     moved: bool
 
 
-@njit()
+@njit(allocates=False)
 def copy_to(out, x):
     """Copy x into ``out``: ``out[:] = x`` takes three seconds to compile, for the message of an error."""
     for i in range(x.size):
         out[i] = x[i]
 
 
-@njit()
+@njit(allocates=False)
 def acceptance_probability(change):
     """Return the acceptance probability for a change of the log-density; 0 if that is NaN."""
     if change < 0.0:
@@ -83,14 +83,16 @@ def inner_chain(state, power, rng, start, n_moves, options, mixture):
 
     They are trajectories, and draws from the mixture if it is not empty.
     """
-    d = start.size
-    work = workspace(state)
-    z = start.copy()
-    trial = np.empty(d)
-    momentum = np.empty(d)
-    gradient = np.empty(d)
-    trial_gradient = np.empty(d)
-    normal = np.empty(d)
+    z, vectors, levels = start.copy(), np.empty((5, start.size)), np.empty((2, len(mixture.heights)))
+    end = make_moves(state, power, rng, z, n_moves, options, mixture, vectors, levels, workspace(state))
+    return InnerChainResult(z, *end)
+
+
+@njit(allocates=False)
+def make_moves(state, power, rng, z, n_moves, options, mixture, vectors, levels, work):
+    """Do what :func:`inner_chain` does from ``z``, in place; the last three are scratch arrays."""
+    d = z.size
+    trial, momentum, gradient, trial_gradient, normal = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
     start_value = value = value_and_gradient(state, z, gradient, work)
     start_wall, behind = wall(state, z, normal, work)
     if behind:
@@ -112,8 +114,8 @@ def inner_chain(state, power, rng, start, n_moves, options, mixture):
         if jump:
             draw_from(mixture, rng, trial)
             if np.isnan(density):
-                density = log_density_of(mixture, z)
-            trial_density = log_density_of(mixture, trial)
+                density = log_density_of(mixture, z, levels)
+            trial_density = log_density_of(mixture, trial, levels)
             trial_value = value_and_gradient(state, trial, trial_gradient, work)
             trial_wall, behind = wall(state, trial, normal, work)
             if behind:
@@ -155,9 +157,7 @@ def inner_chain(state, power, rng, start, n_moves, options, mixture):
             density = trial_density
             moved = True
     rate = acceptance / trajectories if trajectories else 1.0
-    return InnerChainResult(
-        z, start_value, value, start_wall, now_wall, total_steps, last_energy, rate, poor, diverging, moved
-    )
+    return start_value, value, start_wall, now_wall, total_steps, last_energy, rate, poor, diverging, moved
 
 
 class InnerChainsResult(NamedTuple):
@@ -210,17 +210,19 @@ def inner_chains(
 
 @njit(nogil=True)
 def _some_inner_chains(state, powers, generators, start, lengths, options, mixture, rows, found):
+    vectors, levels, work = np.empty((5, start.shape[1])), np.empty((2, len(mixture.heights))), workspace(state)
     for i in rows:
-        rng = generator(generators, i)
-        end = inner_chain(state, powers[i], rng, start[i], lengths[i], options, mixture)
-        copy_to(found.position[i], end.position)
-        found.log_ratio[i] = powers[i] * (end.start_value - end.value) + (end.start_wall - end.wall)
-        found.n_steps[i] = end.n_steps
-        found.energy[i] = end.energy
-        found.diverging[i] = end.diverging
-        found.moved[i] = end.moved
-        found.acceptance_rate[i] = end.acceptance_rate
-        found.poor[i] = end.poor
+        rng, z = generator(generators, i), found.position[i]
+        copy_to(z, start[i])
+        end = make_moves(state, powers[i], rng, z, lengths[i], options, mixture, vectors, levels, work)
+        start_value, value, start_wall, end_wall, n_steps, energy, rate, poor, diverging, moved = end
+        found.log_ratio[i] = powers[i] * (start_value - value) + (start_wall - end_wall)
+        found.n_steps[i] = n_steps
+        found.energy[i] = energy
+        found.diverging[i] = diverging
+        found.moved[i] = moved
+        found.acceptance_rate[i] = rate
+        found.poor[i] = poor
 
 
 # Many NumPy generators in one jitted call.
@@ -277,7 +279,7 @@ def _generator(typingctx: Any, addresses: Any) -> Any:
     return types.npy_rng(addresses), codegen
 
 
-@njit()
+@njit(allocates=False)
 def leapfrog(state, power, z, momentum, gradient, value, step_size, n_steps, normal, work):
     """Integrate in place; reversible and volume-preserving.
 
@@ -318,7 +320,7 @@ def leapfrog(state, power, z, momentum, gradient, value, step_size, n_steps, nor
     return value, energy, highest - lowest
 
 
-@njit()
+@njit(allocates=False)
 def _mirror(momentum, normal):
     """Mirror the momentum at the plane with this normal, in place."""
     along = square = 0.0
@@ -330,7 +332,7 @@ def _mirror(momentum, normal):
             momentum[i] -= 2.0 * along / square * normal[i]
 
 
-@njit()
+@njit(allocates=False)
 def _energy(momentum, log_density):
     kinetic = 0.0
     for i in range(momentum.size):

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from kmc.kernels.exponentials import exponential, sum_of
 from kmc.njit import njit
 
 _NEIGHBORS = 2  # for each dimension, and two more
 _WIDER = 1.2  # factor on the standard deviations (tried: surrogate)
 _MOST, _NUMBERS = 250, 50_000  # Gaussians, numbers in all roots: a density costs as much as a few of the surrogate's
 _RIDGE = 1e-8  # relative to the variances of all draws
-_NEGLIGIBLE = 40.0  # nats below the highest Gaussian
 
 
 class LocalMixture(NamedTuple):
@@ -27,7 +27,8 @@ class LocalMixture(NamedTuple):
 
     centers: np.ndarray  # (n, d)
     roots: np.ndarray  # (n, d, d), lower triangular: of the covariances
-    inverses: np.ndarray  # (n, d, d), of the roots
+    inverses: np.ndarray  # (d, d, n), of the roots, the Gaussians last so that the loops over them are contiguous
+    shifts: np.ndarray  # (d, n), inverse times center
     heights: np.ndarray  # (n,), log-densities at the centers, up to a constant
 
 
@@ -37,7 +38,8 @@ def local_mixture(draws: np.ndarray) -> LocalMixture:
     k, dim = draws.shape
     near = _NEIGHBORS * dim + 2
     if k <= near:
-        return LocalMixture(draws[:0], np.empty((0, dim, dim)), np.empty((0, dim, dim)), np.empty(0))
+        none = np.empty((0, dim, dim))
+        return LocalMixture(draws[:0], none, none.T, np.empty((dim, 0)), np.empty(0))
     centers = draws[:: -(-k // max(min(_MOST, _NUMBERS // dim**2), 1))]
     _, rows = cKDTree(draws).query(centers, near + 1)
     away = draws[rows] - centers[:, None]
@@ -45,10 +47,12 @@ def local_mixture(draws: np.ndarray) -> LocalMixture:
     covariances[:, range(dim), range(dim)] += _RIDGE * draws.var(axis=0) + np.finfo(float).tiny
     roots = np.linalg.cholesky(covariances)
     heights = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-    return LocalMixture(np.ascontiguousarray(centers), roots, np.linalg.inv(roots), heights)
+    inverses = np.ascontiguousarray(np.linalg.inv(roots).transpose(1, 2, 0))
+    shifts = np.einsum("kjn,nj->kn", inverses, centers)
+    return LocalMixture(np.ascontiguousarray(centers), roots, inverses, shifts, heights)
 
 
-@njit()
+@njit(allocates=False)
 def draw_from(mixture, rng, out):
     """Write a draw of a mixture, which is not empty, into ``out`` (d,)."""
     d = out.size
@@ -61,23 +65,35 @@ def draw_from(mixture, rng, out):
             out[k] += mixture.roots[i, k, j] * step
 
 
+@njit(allocates=False)
+def log_density_of(mixture, z, work):
+    """Return the log-density of a mixture at z (d,), up to a constant; ``work`` (2, n) is scratch."""
+    levels, residuals = work[0], work[1]
+    n = levels.size
+    for a in range(n):
+        levels[a] = mixture.heights[a]
+    for k in range(z.size):
+        shifts = mixture.shifts[k]
+        for a in range(n):
+            residuals[a] = -shifts[a]
+        for j in range(k + 1):
+            inverses, zj = mixture.inverses[k, j], z[j]
+            for a in range(n):
+                residuals[a] += inverses[a] * zj
+        for a in range(n):
+            levels[a] -= 0.5 * residuals[a] * residuals[a]
+    highest = -np.inf
+    for a in range(n):
+        highest = max(highest, levels[a])
+    for a in range(n):
+        levels[a] = exponential(levels[a] - highest)
+    return highest + np.log(sum_of(levels))
+
+
 @njit()
-def log_density_of(mixture, z):
-    """Return the log-density of a mixture at z (d,), up to a constant."""
-    d = z.size
-    highest, total = -np.inf, 0.0
-    for i in range(len(mixture.heights)):
-        level = mixture.heights[i]
-        for k in range(d):
-            residual = 0.0
-            for j in range(k + 1):
-                residual += mixture.inverses[i, k, j] * (z[j] - mixture.centers[i, j])
-            level -= 0.5 * residual * residual
-            if level < highest - _NEGLIGIBLE:
-                break
-        if level > highest:
-            total = total * np.exp(highest - level) + 1.0
-            highest = level
-        elif level > highest - _NEGLIGIBLE:
-            total += np.exp(level - highest)
-    return highest + np.log(total)
+def log_densities(mixture, points):
+    """Return the log-densities of a mixture at points (k, d), up to a constant, (k,)."""
+    out, work = np.empty(len(points)), np.empty((2, len(mixture.heights)))
+    for i in range(len(points)):
+        out[i] = log_density_of(mixture, points[i], work)
+    return out

@@ -15,8 +15,8 @@ import numpy as np
 
 import kmc.jitted as jitted
 from kmc.jitted import register, register_wall
-from kmc.kernels.exponentials import exponential
-from kmc.njit import njit
+from kmc.kernels.exponentials import exponential, sum_of
+from kmc.njit import dot, njit
 from kmc.surrogate.coordinates.walls import WallState, barrier, check_wall_state
 from kmc.surrogate.covariance import LARGEST_LOG_SCALE
 from kmc.surrogate.known import Splines, check_arrays, check_splines
@@ -99,7 +99,7 @@ def workspace(state):
     return np.empty((6, state.location.size)), np.empty((2, m)), np.empty((2, p))
 
 
-@njit()
+@njit(allocates=False)
 def value_and_gradient(state, z, gradient, work):
     """Return log s(z) without the wall, and write its gradient into ``gradient`` (d,)."""
     d = z.size
@@ -138,7 +138,7 @@ def value_and_gradient(state, z, gradient, work):
     return _bounded(state, z, value, gradient)
 
 
-@njit()
+@njit(allocates=False)
 def _features(state, z, u, psi):
     """Write the features ψ at z into ``psi`` (p,); see :class:`SurrogateJitState`."""
     d = z.size
@@ -160,7 +160,7 @@ def _features(state, z, u, psi):
         at += 1 + d
 
 
-@njit()
+@njit(allocates=False)
 def _pull_back(state, z, psi, along, gradient):
     """Add the gradient along z of a function whose gradient along ψ is ``along``."""
     d = z.size
@@ -179,7 +179,7 @@ def _pull_back(state, z, psi, along, gradient):
         at += 1 + d
 
 
-@njit()
+@njit(allocates=False)
 def _multiply(matrix, x, out):
     """Write the product of a square matrix and x into ``out``.
 
@@ -202,7 +202,7 @@ def _multiply(matrix, x, out):
         out[i] = total
 
 
-@njit()
+@njit(allocates=False)
 def _multiply_transposed(matrix, x, out):
     """Write the product of a transposed square matrix and x into ``out``.
 
@@ -219,7 +219,7 @@ register(SurrogateJitState, workspace, value_and_gradient)
 register_wall(SurrogateJitState, barrier)
 
 
-@njit()
+@njit(allocates=False)
 def _radial(state, u, g, work):
     """Return the sum of the Matérn kernels at u, and write its gradient in u into ``g``."""
     d, m = state.centers.shape
@@ -236,14 +236,14 @@ def _radial(state, u, g, work):
         decay = state.coefficients[a] * exponential(-r)
         argument[a] = (1.0 + r + r * r / 3.0) * decay
         value[a] = (1.0 + r) * decay
-    slopes = _sum(value)
-    np.dot(state.centers, value, g)
+    slopes = sum_of(value)
+    dot(state.centers, value, g)
     for j in range(d):
         g[j] = state.rate / 3.0 * (g[j] - u[j] * slopes)
-    return _sum(argument)
+    return sum_of(argument)
 
 
-@njit()
+@njit(allocates=False)
 def _bent(state, psi, along, work):
     """Return the sum of the bent kernels at ψ, and write its gradient in ψ into ``along``."""
     argument, value = work[0], work[1]
@@ -260,24 +260,11 @@ def _bent(state, psi, along, work):
             slope *= base * base
         argument[a] = slope * base
         value[a] = degree / state.spread * slope
-    np.dot(state.bent_centers, value, along)
-    return _sum(argument)
+    dot(state.bent_centers, value, along)
+    return sum_of(argument)
 
 
-@njit()
-def _sum(x):
-    """Return the sum of x (n,), as eight sums side by side: one alone would wait for each of its additions."""
-    whole = x.size - x.size % 8
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    for i in range(0, whole, 8):
-        s0, s1, s2, s3 = s0 + x[i], s1 + x[i + 1], s2 + x[i + 2], s3 + x[i + 3]
-        s4, s5, s6, s7 = s4 + x[i + 4], s5 + x[i + 5], s6 + x[i + 6], s7 + x[i + 7]
-    for i in range(whole, x.size):
-        s0 += x[i]
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-
-
-@njit()
+@njit(allocates=False)
 def _known_slopes(state, u, g, psi, along):
     """Return the sum that comes from known gradients, and add its gradients in u and ψ to ``g`` and ``along``."""
     d = u.size
@@ -314,7 +301,7 @@ def _known_slopes(state, u, g, psi, along):
     return total
 
 
-@njit()
+@njit(allocates=False)
 def _bounded(state, z, value, gradient):
     """Return -τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and change ``gradient`` into its gradient."""
     square = 0.0

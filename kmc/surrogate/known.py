@@ -84,7 +84,7 @@ def no_splines(dim: int) -> Splines:
     return Splines(*np.empty((3, dim, 0)))
 
 
-@njit()
+@njit(allocates=False)
 def value_and_gradient(splines, x, gradient):
     """Return the sum at x (d,), and write its gradient into ``gradient`` (d,)."""
     total = 0.0
@@ -119,12 +119,12 @@ def _values_and_gradients(splines, points):
     return found, gradients
 
 
-@njit()
+@njit(allocates=False)
 def _logistic(x):
     return 1.0 / (1.0 + np.exp(-x))
 
 
-@njit()
+@njit(allocates=False)
 def _share(x, steepness, length):
     """Return the share of an interval below x, and its derivative; see :class:`kmc.model.transforms.Between`."""
     if steepness == 0.0:
@@ -136,7 +136,7 @@ def _share(x, steepness, length):
     return rise / (steepness * length), (_logistic(a) - _logistic(b)) / length
 
 
-@njit()
+@njit(allocates=False)
 def constrained(transforms, x, theta, slopes):
     """Write the parameters (d,) at x (d,), and their derivatives, into ``theta`` and ``slopes``."""
     for i in range(x.size):

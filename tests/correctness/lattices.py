@@ -21,7 +21,7 @@ from kmc.samplers.adaptive_langevin import langevin, riemannian
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.samplers.base import SamplerSetup
 from kmc.samplers.delayed_acceptance import ScreenedProposer
-from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chain
+from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chain, make_moves
 from kmc.samplers.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.samplers.local_mixture import LocalMixture
 from kmc.samplers.moves import DifferentialEvolution, Snooker, differential_evolution, snooker
@@ -115,7 +115,7 @@ def nodes(dim: int) -> dict:
 def on_points(z: np.ndarray) -> LocalMixture:
     """Equal probabilities of points but for the first, whose probability is twice theirs, in the form of a mixture."""
     centers = np.vstack([z[:1], z])
-    return LocalMixture(centers, np.empty(0), np.empty(0), np.zeros(len(centers)))
+    return LocalMixture(centers, np.empty(0), np.empty(0), np.empty(0), np.zeros(len(centers)))
 
 
 def draw_point(mixture, rng, out):
@@ -123,7 +123,7 @@ def draw_point(mixture, rng, out):
     out[:] = mixture.centers[int(rng.random() * len(mixture.centers))]
 
 
-def log_probability(mixture, z):
+def log_probability(mixture, z, work):
     """Their logarithms, up to a constant."""
     equal = np.sum(np.max(np.abs(mixture.centers - z), axis=1) < 1e-9)
     return np.log(equal) if equal else -np.inf
@@ -149,6 +149,7 @@ def without_the_compiler():
     transition = "kmc.samplers.inner_chains"
     stack = ExitStack()
     stack.enter_context(patch("kmc.kernel_hmc.proposals.inner_chains", one_after_the_other))
+    stack.enter_context(patch(f"{transition}.make_moves", make_moves.py_func))
     stack.enter_context(patch(f"{transition}.draw_from", draw_point))
     stack.enter_context(patch(f"{transition}.log_density_of", log_probability))
     return stack

@@ -165,8 +165,8 @@ def test_the_energy_is_that_of_the_power():
 
 def test_a_jump_to_where_the_surrogate_overflows_is_rejected():
     """In numba, min(0.0, nan) is 0.0."""
-    state, roots = jit_state(2), np.array(2 * [np.eye(2)])
-    far = LocalMixture(np.array([[1e308, -1e308], [-1e308, 1e308]]), roots, roots, np.zeros(2))
+    state, roots, ends = jit_state(2), np.array(2 * [np.eye(2)]), np.array([[1e308, -1e308], [-1e308, 1e308]])
+    far = LocalMixture(ends, roots, np.ascontiguousarray(roots.T), ends.T.copy(), np.zeros(2))
     assert np.isnan(log_surrogate(state, np.array([[np.inf, -np.inf]]))).all()
     seeds = map(np.random.default_rng, range(20))
     results = [inner_chain(state, 1.0, rng, np.zeros(2), 9, JUMPS, far) for rng in seeds]

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
 
-from kmc.samplers.local_mixture import draw_from, local_mixture, log_density_of
+from kmc.samplers.local_mixture import draw_from, local_mixture, log_densities
 from tests.oracles.mcmc import assert_uniform
 
 
@@ -29,7 +29,7 @@ def test_the_density_is_that_of_gaussians_around_draws():
         stats.multivariate_normal(center, root @ root.T).logpdf(points)
         for center, root in zip(mixture.centers, mixture.roots, strict=True)
     ]
-    found = np.array([log_density_of(mixture, z) for z in points])
+    found = log_densities(mixture, points)
     assert len(each) == 40
     np.testing.assert_allclose(found - found[0], logsumexp(each, axis=0) - logsumexp(each, axis=0)[0], atol=1e-8)
 

@@ -309,13 +309,13 @@ def check_wall_state(wall: WallState, dim: int) -> None:
     check_arrays(wall, {**shapes, "quadratic": (curved, dim, dim)})
 
 
-@njit()
+@njit(allocates=False)
 def slowed(chance):
     """Return log c for an intersection's ``chance``: algebraic in it below DEEP, with equal value and slope there."""
     return chance if chance > DEEP else DEEP * (1.0 + np.log(chance / DEEP))
 
 
-@njit()
+@njit(allocates=False)
 def log_chance(wall, z, normal, work):
     """Return log c(z), slowed, and whether c < 1/2; if so, write the gradient of log c into ``normal`` (d,)."""
     d = z.size
@@ -361,7 +361,7 @@ def log_chance(wall, z, normal, work):
     return slowed(chance), outside
 
 
-@njit()
+@njit(allocates=False)
 def barrier(state, z, normal, work):
     """Do what :func:`log_chance` does with the wall of a state, which may have none."""
     if not state.wall.bias.size:

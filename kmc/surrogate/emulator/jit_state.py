@@ -19,7 +19,7 @@ import numpy as np
 
 from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
-from kmc.njit import njit
+from kmc.njit import dot, njit
 from kmc.surrogate.coordinates.noncentered import LARGEST_SD, SMALLEST_SD
 from kmc.surrogate.coordinates.walls import WallState, barrier, check_wall_state
 from kmc.surrogate.emulator.structure import BINOMIAL, SMALLEST, Data, Parameters, Structure, log_likelihood
@@ -159,7 +159,7 @@ def workspace(state):
     )
 
 
-@njit()
+@njit(allocates=False, no_cpython_wrapper=True)  # which would count references
 def _group(state, starts, g):
     """Return the arrays of a group, without copies."""
     p, c, m, n = state.sizes[g, 0], state.sizes[g, 1], state.sizes[g, 2], state.sizes[g, 3]
@@ -182,7 +182,7 @@ def _group(state, starts, g):
     )
 
 
-@njit()
+@njit(inline="always")  # an array made here may not be returned where references are not counted
 def _matrix(raveled, start, rows, columns):
     return raveled[start : start + rows * columns].reshape(rows, columns)
 
@@ -205,7 +205,7 @@ class _Scratch(NamedTuple):
     along_eta: np.ndarray  # (n,)
 
 
-@njit()
+@njit(allocates=False, no_cpython_wrapper=True)  # which would count references
 def _scratch(work, g):
     _, inner, features, sections, outputs, components, starts = work
     p, c, n, k, m = starts[g, 0], starts[g, 2], starts[g, 6], starts[g, 8], starts[g, 9]
@@ -228,13 +228,13 @@ def _scratch(work, g):
     )
 
 
-@njit()
+@njit(allocates=False)
 def value_and_gradient(state, z, gradient, work):
     """Return log s(z) without the wall, and write its gradient into ``gradient`` (d,)."""
     vectors, _, _, _, outputs, _, starts = work
     d = z.size
     x, along, theta, slopes, along_theta, u = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
-    np.dot(z, state.back, x)
+    dot(z, state.back, x)
     for i in range(d):
         x[i] += state.origin[i]
         along_theta[i] = 0.0
@@ -255,7 +255,7 @@ def value_and_gradient(state, z, gradient, work):
         for i in range(inputs.size):
             for j in range(inputs.size):
                 along[inputs[i]] += whitening[i, j] * along_v[j]
-    np.dot(state.back, along, gradient)
+    dot(state.back, along, gradient)
     square = 0.0
     for i in range(d):
         square += z[i] * z[i]
@@ -267,7 +267,7 @@ def value_and_gradient(state, z, gradient, work):
     return value
 
 
-@njit()
+@njit(allocates=False)
 def _outputs(group, x, own):
     """Write the features, the kernels and their slopes, the components and the outputs η of a group at x."""
     p, m = group.center.size, group.centers.shape[1]
@@ -278,7 +278,7 @@ def _outputs(group, x, own):
         v[i] = 0.0
         for j in range(p):
             v[i] += (x[inputs[j]] - center[j]) * whitening[j, i]
-    np.dot(v, group.metric, w)
+    dot(v, group.metric, w)
     at = p
     for i in range(p):
         phi[i] = v[i]
@@ -297,17 +297,17 @@ def _outputs(group, x, own):
         k[b] = (1.0 + r + r * r / 3.0) * decay + cube * base
         decays[b] = group.rate / 3.0 * (1.0 + r) * decay
         products[b] = 4.0 / group.spread * cube
-    np.dot(group.polynomial, phi, a)
-    np.dot(group.sections, k, own.from_sections)
+    dot(group.polynomial, phi, a)
+    dot(group.sections, k, own.from_sections)
     constant, from_sections, offset = group.constant, own.from_sections, group.offset
     for i in range(a.size):
         a[i] += constant[i] + from_sections[i]
-    np.dot(group.basis, a, eta)
+    dot(group.basis, a, eta)
     for i in range(eta.size):
         eta[i] += offset[i]
 
 
-@njit()
+@njit(allocates=False)
 def _prior(parameters, x, theta, u, along, along_theta):
     """Return what is known, write its gradient along x, and add that along θ to ``along_theta``."""
     for i in range(x.size):
@@ -328,7 +328,7 @@ def _prior(parameters, x, theta, u, along, along_theta):
     return total
 
 
-@njit()
+@njit(allocates=False)
 def _mean_and_sd(parameters, i, theta):
     j, k = parameters.means[i], parameters.sds[i]
     mean = theta[j] if j >= 0 else parameters.numbers[i, 0]
@@ -336,7 +336,7 @@ def _mean_and_sd(parameters, i, theta):
     return mean, min(max(sd, SMALLEST_SD), LARGEST_SD)
 
 
-@njit()
+@njit(allocates=False)
 def _likelihood(data, outputs, theta, along_theta):
     """Return the log-likelihood of η, write its gradient into ``outputs``, and add that along θ to ``along_theta``."""
     eta, along = outputs[0], outputs[1]
@@ -366,15 +366,15 @@ def _likelihood(data, outputs, theta, along_theta):
     return total
 
 
-@njit()
+@njit(allocates=False)
 def _pull_back(group, own):
     """Write the gradient of the log-likelihood along v and along the components of a group."""
     p, m = group.center.size, group.centers.shape[1]
     v, w, along_v, along_phi, along_k = own.v, own.w, own.along_v, own.along_phi, own.k
     decays, products, centers, metric = own.decays, own.products, group.centers, group.metric
-    np.dot(own.along_eta, group.basis, own.along_a)
-    np.dot(own.along_a, group.polynomial, along_phi)
-    np.dot(own.along_a, group.sections, along_k)
+    dot(own.along_eta, group.basis, own.along_a)
+    dot(own.along_a, group.polynomial, along_phi)
+    dot(own.along_a, group.sections, along_k)
     for i in range(p):
         along_v[i] = along_phi[i]
     at = p

@@ -129,7 +129,7 @@ class Structure(NamedTuple):
         return int(self.depends.sum(axis=1).max())
 
 
-@njit()
+@njit(allocates=False)
 def log_likelihood(kind, y, eta, variance, relative, shape, repeats):
     """Return the log-likelihood, and its derivatives along η, the two variances and the shape.
 
@@ -170,7 +170,7 @@ def log_likelihood(kind, y, eta, variance, relative, shape, repeats):
     return value, along if inside else 0.0, 0.0, 0.0, along_shape
 
 
-@njit()
+@njit(allocates=False)
 def information(kind, eta, variance, relative, shape):
     """Return the Fisher information of η: the expected curvature of the log-likelihood."""
     if kind <= 1:
@@ -185,7 +185,7 @@ def information(kind, eta, variance, relative, shape):
     return mean if kind == 2 else mean * shape / (mean + shape)
 
 
-@njit()
+@njit(allocates=False)
 def _digamma(x):
     step = _STEP * x
     return (math.lgamma(x + step) - math.lgamma(x - step)) / (2.0 * step)
