@@ -139,6 +139,7 @@ class Climb(Source):
 
     def __init__(self):
         self._cubes = len(RADII)
+        self._fit: Process | None = None
 
     def points(self, known: Known, most: int) -> np.ndarray:
         """See :class:`Source`."""
@@ -146,10 +147,10 @@ class Climb(Source):
             self._cubes = max(self._cubes, LOST)
         if not self._cubes or known.process.reaches_far:
             return known.seen.points[:0]
-        step = climb(known.seen, known.rng, self._cubes)[:most]
+        self._fit, step = climb(known.seen, known.rng, self._cubes, self._fit)
         if not len(step):
             self._cubes = 0
-        return step
+        return step[:most]
 
     def tell(self, values: np.ndarray, highest: float) -> None:
         """See :class:`Source`."""
@@ -224,20 +225,20 @@ class Exchanges(Source):
         return exchanges(known.seen.points[np.argmax(known.seen.values)], 0 if tried else most)
 
 
-def climb(seen: Seen, rng: np.random.Generator, cubes: int) -> np.ndarray:
-    """Return the point (1, d) that promises most, or none, (0, d).
+def climb(seen: Seen, rng: np.random.Generator, cubes: int, last: Process | None = None) -> tuple[Process, np.ndarray]:
+    """Return a wide fit, from the last one, and the point (1, d) that promises most, or none, (0, d).
 
     It is the maximum of a wide fit's mean in one of the smallest cubes around the best point, that with
     the largest mean minus standard deviation: a step is as long as the fit is sure of.
     """
-    fit = fit_widely(seen, rng)
+    fit = fit_widely(seen, rng, last)
     steps = _maxima(
         fit, RADII[:cubes], seen.points[np.argmax(np.where(np.isfinite(seen.values), seen.values, -np.inf))]
     )
     gains = fit.temperature * fit.heights(steps)
     errors = fit.temperature * fit.regression.standard_deviations(steps)
     best = int(np.argmax(gains - errors))
-    return steps[[best]] if gains[best] > WORTH else steps[:0]
+    return fit, steps[[best]] if gains[best] > WORTH else steps[:0]
 
 
 def _climbs_from_starts(known: Known) -> Iterator[Climbing]:
@@ -281,9 +282,9 @@ def climb_from(
         return
     points, values = np.vstack([seen.points[[start]], around]), np.append(seen.values[start], near)
     values = np.append(values, (yield around[len(near) :]))
-    cubes = len(RADII)
+    cubes, fit = len(RADII), None
     while cubes > 0 and values.max() < enough:
-        step = climb(Seen(points, values, points, np.full(points.shape, np.nan), seen.noisy), rng, cubes)
+        fit, step = climb(Seen(points, values, points, np.full(points.shape, np.nan), seen.noisy), rng, cubes, fit)
         if not len(step):  # the fit is sure of none: it knows too little around the highest point
             step = points[[np.argmax(values)]] + rng.choice(around) - points[0]
         value = yield step

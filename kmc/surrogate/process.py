@@ -211,16 +211,18 @@ def _loss(fit):
     return fit.regression.negative_log_likelihood
 
 
-def fit_widely(seen: Seen, rng: np.random.Generator) -> Process:
+def fit_widely(seen: Seen, rng: np.random.Generator, last: Process | None = None) -> Process:
     """Fit at the temperature at which more values count than a quadratic has coefficients.
 
     It is wrong in detail, but shows from afar where the density rises: the fit of :func:`fit_again`
-    knows only a few values on the flank of a needle. Its mean may rise without bound.
+    knows only a few values on the flank of a needle. Its mean may rise without bound. Hyperparameters are searched for
+    from those of the last such fit.
     """
     dim = seen.points.shape[1]
     counted = terms_of(dim) + dim
     best = seen.points[np.argsort(-seen.values, kind="stable")[:counted]]
-    starts = STARTS[::2]  # without detail, a nearly quadratic function or a bent one
+    # Without detail, a nearly quadratic function or a bent one.
+    starts = STARTS[::2] if last is None else (last.regression.hyperparameters,)
     first = _fit(seen, IDENTITY, whitened_coordinates(best), starts, rng, counted=counted)
     scaled = scaled_coordinates(best)
     fits = [first, _fit(seen, IDENTITY, scaled, starts, rng, counted=counted, counting=first.counting)]

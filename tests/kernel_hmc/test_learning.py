@@ -156,7 +156,7 @@ def test_a_climb_reaches_a_needle_from_far_away():
     points = sd * (40.0 + 20.0 * rng.standard_normal((12, 3)))
     values = rows(target)(points)
     for _ in range(25):
-        step = climb(seen(points, values, points), rng, len(RADII))
+        _, step = climb(seen(points, values, points), rng, len(RADII))
         if not len(step):
             break
         points, values = np.vstack([points, step]), np.append(values, rows(target)(step))
