@@ -192,7 +192,8 @@ class _Scratch(NamedTuple):
 
     v: np.ndarray  # (p,)
     w: np.ndarray  # (p,)
-    along_v: np.ndarray  # (p,), gradient of the log-likelihood, as the next two
+    along_v: np.ndarray  # (p,), gradient of the log-likelihood, as the next three
+    along_w: np.ndarray  # (p,)
     phi: np.ndarray  # (k,)
     along_phi: np.ndarray  # (k,)
     k: np.ndarray  # (m,), kernels, and later the gradient along them
@@ -215,6 +216,7 @@ def _scratch(work, g):
         inner[0, p:p_end],
         inner[1, p:p_end],
         inner[2, p:p_end],
+        inner[3, p:p_end],
         features[0, k:k_end],
         features[1, k:k_end],
         sections[0, m:m_end],
@@ -285,14 +287,18 @@ def _outputs(group, x, own):
         for j in range(i, p):
             phi[at] = v[i] * v[j]
             at += 1
+    # The loops over centers are contiguous: the compiler vectorizes them.
     for b in range(m):
-        square, product = 0.0, 0.0
-        for i in range(p):
-            square += (w[i] - centers[i, b]) ** 2
-            product += w[i] * centers[i, b]
-        r = np.sqrt(group.rate * square)
+        k[b] = products[b] = 0.0
+    for i in range(p):
+        wi, row = w[i], centers[i]
+        for b in range(m):
+            k[b] += (wi - row[b]) ** 2
+            products[b] += wi * row[b]
+    for b in range(m):
+        r = np.sqrt(group.rate * k[b])
         decay = group.matern * exponential(-r)
-        base = 1.0 + product / group.spread
+        base = 1.0 + products[b] / group.spread
         cube = group.bent * base * base * base
         k[b] = (1.0 + r + r * r / 3.0) * decay + cube * base
         decays[b] = group.rate / 3.0 * (1.0 + r) * decay
@@ -370,7 +376,7 @@ def _likelihood(data, outputs, theta, along_theta):
 def _pull_back(group, own):
     """Write the gradient of the log-likelihood along v and along the components of a group."""
     p, m = group.center.size, group.centers.shape[1]
-    v, w, along_v, along_phi, along_k = own.v, own.w, own.along_v, own.along_phi, own.k
+    v, w, along_v, along_w, along_phi, along_k = own.v, own.w, own.along_v, own.along_w, own.along_phi, own.k
     decays, products, centers, metric = own.decays, own.products, group.centers, group.metric
     dot(own.along_eta, group.basis, own.along_a)
     dot(own.along_a, group.polynomial, along_phi)
@@ -388,10 +394,9 @@ def _pull_back(group, own):
         decay = along_k[b] * decays[b]
         total += decay
         products[b] = decay + along_k[b] * products[b]
+    dot(centers, products, along_w)
     for i in range(p):
-        rise = -total * w[i]
-        for b in range(m):
-            rise += products[b] * centers[i, b]
+        rise = along_w[i] - total * w[i]
         for j in range(p):
             along_v[j] += metric[j, i] * rise
 
