@@ -61,7 +61,7 @@ class Settings:
     """Share of the frozen surrogate's draws that may be deep below what it predicts when learning ends."""
     elsewhere: tuple[float, int] = (0.01, 2)
     """Part of the evaluations so far, and least number: points of each source before the freeze."""
-    refit: float = 0.25
+    refit: float = 0.15
     """Growth of the number of evaluations after which hyperparameters are searched for again."""
     slope: float = 1.0
     """Nats that are subtracted from the log-density for each nat of an error above ``TRUSTED``."""
