@@ -11,6 +11,7 @@ from kmc.model.convert import as_model
 from kmc.model.evaluate import Evaluator
 from kmc.plots.style import ACCENT, INK, LINES, SHADES, axes_or_new, require_matplotlib
 from kmc.posterior.results import read
+from kmc.surrogate.coordinates.bends import Bend
 
 _POINTS = 2000  # of a cloud
 _GRID = 121
@@ -97,14 +98,14 @@ def _line(best, spread, i, n):
     return line
 
 
-# Plot the coordinates in which a funnel is straight, or heavy tails are light.
+# Plot the coordinates in which a funnel or a ridge is straight, or heavy tails are light.
 
 
 def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.ndarray:
     """Plot the draws in their own coordinates, and in those in which the surrogate was fitted.
 
-    During warm-up, kmc looks for a parameter that sets the scale of others, and for heavy tails; where it finds them,
-    the surrogate is one of transformed coordinates, in which the density is closer to a Gaussian.
+    During warm-up, kmc looks for a parameter that sets the scale of others, for heavy tails and for a bent ridge. Where
+    it finds one of them, the surrogate is one of transformed coordinates, in which the density is closer to a Gaussian.
 
     Parameters
     ----------
@@ -125,14 +126,16 @@ def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.n
     ImportError
         Matplotlib is not installed (``pip install "kernelmc[plots]"``).
     TypeError, ValueError
-        The result has no surrogate; or neither a funnel nor heavy tails were found.
+        The result has no surrogate; or no funnel, heavy tails or bent ridge was found.
     """
     require_matplotlib()
     run = read(idata, None).replicates[0]
     transports = [component.transport for component in run.density.components]
     moving = [transport for transport in transports if transport.size]
     if not moving:
-        raise ValueError("idata: neither a funnel nor heavy tails were found in this run: there is no transformation")
+        raise ValueError(
+            "idata: no funnel, heavy tails or bent ridge was found in this run: there is no transformation"
+        )
     transport, driver = moving[0], moving[0].driver
     x = run.draws.reshape(-1, run.draws.shape[2])
     x = x[:: max(1, len(x) // _CURVE_POINTS)]
@@ -151,7 +154,9 @@ def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.n
             ax.set_xlabel(f"{name}[{against}]", fontsize=9, color=INK)
             ax.set_ylabel(f"{name}[{i}]", fontsize=9, color=INK)
     axes[0, 0].set_title("draws", fontsize=9, color=INK, loc="left")
-    kind = "heavy tails" if driver is None else f"a funnel: x[{driver}] sets the scale"
+    kind = f"a funnel: x[{driver}] sets the scale"
+    if driver is None:
+        kind = "a bent ridge" if isinstance(transport, Bend) else "heavy tails"
     axes[0, 1].set_title(kind, fontsize=9, color=INK, loc="left")
     return axes
 

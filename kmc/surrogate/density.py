@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kmc.surrogate import jit_state
+from kmc.surrogate.coordinates.bends import Bend
 from kmc.surrogate.coordinates.noncentered import NonCentered
 from kmc.surrogate.coordinates.tails import HeavyTails
 from kmc.surrogate.coordinates.transport import Funnel, Identity, Transport
@@ -88,12 +89,14 @@ class Component(InCoordinates):
         check_state(self.jit_state, dim)
         arrays = {"origin": (dim,), "matrix": (dim, dim), "inverse": (dim, dim)}
         check_arrays(self.whitening, arrays)
-        if type(self.transport) not in (Identity, Funnel, HeavyTails, NonCentered):
+        if type(self.transport) not in (Identity, Bend, Funnel, HeavyTails, NonCentered):
             raise ValueError(f"a transport of type {type(self.transport).__name__}")
         if type(self.transport) is NonCentered:
             self.transport.check(dim)
         if type(self.transport) is HeavyTails:
             check_arrays(self.transport, {**arrays, "dofs": (1 if self.transport.radial else dim,)})
+        if type(self.transport) is Bend:
+            check_arrays(self.transport, dict.fromkeys(("origin", "direction", "bending"), (dim,)))
         if type(self.transport) is Funnel:
             check_arrays(self.transport, {"centers": (dim,), "slopes": (dim,)})
             if not (0 <= self.transport.driver < dim and 0 <= self.transport.location < dim):

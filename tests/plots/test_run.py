@@ -79,7 +79,7 @@ def test_the_surrogate_beside_true_values(idata):
 
 
 def test_a_run_without_a_transport_says_so(idata):
-    with pytest.raises(ValueError, match="neither a funnel nor heavy tails were found"):
+    with pytest.raises(ValueError, match="no funnel, heavy tails or bent ridge was found"):
         kmc.plot_transport(idata, figure=Figure())
 
 

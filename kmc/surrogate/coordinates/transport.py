@@ -1,4 +1,7 @@
-"""Coordinates in which a funnel is straight, or heavy tails are light (:mod:`kmc.surrogate.coordinates.tails`).
+"""Coordinates in which a funnel is straight.
+
+Heavy tails become light in those of :mod:`kmc.surrogate.coordinates.tails`, and bent ridges straight in those of
+:mod:`kmc.surrogate.coordinates.bends`.
 
 In a funnel one parameter sets the scale of others.
 
@@ -19,6 +22,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy import linalg, optimize
 
+from kmc.surrogate.coordinates.bends import Bend, bends
 from kmc.surrogate.coordinates.tails import heavy_tails
 from kmc.surrogate.covariance import terms_of
 from kmc.surrogate.mass import bulk_depth
@@ -39,7 +43,7 @@ _DEPTH = 2.0  # times the bulk: deeper values are not used
 _NEGLIGIBLE = 1e-4  # values with smaller weights are left out
 _FALL, _POWER = 4.0, 4.0  # scale in nats, and power, of the decrease of weights below the edge
 _MOST_POINTS = 600  # with which slopes are refined
-_LARGEST_DIM = 12  # for refined slopes
+_LARGEST_DIM = 12  # for refined slopes and bends
 _MOST_DRIVERS = 3  # of funnels with moving centers, in many dimensions
 _EVALUATIONS = 15  # of the least squares
 _LEAST_SPARE = 1e-3  # smallest fraction of spare values in generalized cross-validation
@@ -141,7 +145,7 @@ class Funnel:
 
 
 def find_transports(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[Transport]:
-    """Return a funnel and heavy tails in whose coordinates the log-density may be closer to a quadratic.
+    """Return a funnel, heavy tails and a bend in whose coordinates the log-density may be closer to a quadratic.
 
     There is none where it is one already. Each parameter in turn is tried as the driver of a funnel, first around a
     fixed center, then around another parameter. The slopes are first those of a regression of log |x_i - center_i| on
@@ -165,7 +169,33 @@ def find_transports(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) 
             heavy_tails(plain.x, plain.log_density, plain.weights, states=states),
         )
         found += sorted(tails, key=lambda m: m.sd)[:1]
+        found += _bends(x, log_density, states)
     return [m.transport for m in found if m.sd < _GAIN * plain.sd]
+
+
+def _bends(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[_Misfit]:
+    """Return the bend in whose coordinates the log-density is closest to a quadratic."""
+    guesses = each_in_threads(lambda bend: _Misfit.of(bend, x, log_density), bends(states))
+    if not guesses:
+        return []
+    guess, unit = min(guesses, key=lambda m: m.sd), states.std(axis=0)
+    bend = guess.transport
+    assert isinstance(bend, Bend)
+    if len(unit) > _LARGEST_DIM:
+        return [guess]
+    some = guess.some(_MOST_POINTS)
+
+    def with_parameters(theta: np.ndarray) -> Bend:
+        more, turn = np.split(theta, 2)
+        return bend.bent(more * unit, turn / unit)
+
+    solution = optimize.least_squares(
+        lambda theta: _residuals(with_parameters(theta), *some[:2], weights=some[2]),
+        np.zeros(2 * len(unit)),
+        max_nfev=_EVALUATIONS,
+    )
+    refined = _Misfit.of(with_parameters(solution.x), x, log_density)
+    return [min(guess, refined, key=lambda m: m.sd)]
 
 
 def _funnels(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[_Misfit]:
@@ -253,6 +283,11 @@ class _Misfit:
         spare = 1.0 - (features(x[:1]).size + transport.size) * np.sum(weights**2)
         sd /= max(spare, _LEAST_SPARE)  # by generalized cross-validation
         return cls(transport, x, log_density, weights, sd)
+
+    def some(self, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return about so many of the points, evenly spread, with their values and weights."""
+        rows = slice(None, None, max(len(self.x) // most, 1))
+        return self.x[rows], self.log_density[rows], self.weights[rows]
 
 
 def _residuals(
@@ -353,8 +388,7 @@ def _refined(guess: _Misfit, states: np.ndarray) -> Transport:
     assert isinstance(funnel, Funnel)
     if d > _LARGEST_DIM:
         return funnel
-    rows = slice(None, None, max(len(guess.x) // _MOST_POINTS, 1))
-    x, log_density, weights = guess.x[rows], guess.log_density[rows], guess.weights[rows]
+    x, log_density, weights = guess.some(_MOST_POINTS)
     unit = states.std(axis=0)
     unit = np.where(unit > 0, unit, 1.0)
     scaled = np.arange(d) != funnel.driver
