@@ -98,6 +98,7 @@ def _with(function, options):
 ENTRIES: dict[str, Callable[[], Any]] = {
     "none": contextlib.nullcontext,
     "coordinates: funnels": _patched(transport, "_funnels", lambda *args: []),
+    "coordinates: bends": _patched(transport, "_bends", lambda *args: []),
     "coordinates: heavy tails": _patched(transport, "heavy_tails", lambda *args, **options: []),
     "coordinates: scales": _patched(process, "best_change", lambda observed, coordinates: coordinates),
     "coordinates: walls": _patched(process, "learn_wall", lambda *args, **options: None),
