@@ -76,6 +76,9 @@ def _temporary_folder() -> Path | None:
     return folder
 
 
+# Products and sums for compiled loops.
+
+
 @njit()
 def dot(a, b, out):
     """Write the product of a matrix and a vector, or of a vector and a matrix, into ``out``, by BLAS.
@@ -83,3 +86,16 @@ def dot(a, b, out):
     numba does not compile this inside functions that do not count references.
     """
     np.dot(a, b, out)
+
+
+@njit(allocates=False)
+def sum_of(x):
+    """Return the sum of x (n,), as eight sums side by side: one alone would wait for each of its additions."""
+    whole = x.size - x.size % 8
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for i in range(0, whole, 8):
+        s0, s1, s2, s3 = s0 + x[i], s1 + x[i + 1], s2 + x[i + 2], s3 + x[i + 3]
+        s4, s5, s6, s7 = s4 + x[i + 4], s5 + x[i + 5], s6 + x[i + 6], s7 + x[i + 7]
+    for i in range(whole, x.size):
+        s0 += x[i]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))

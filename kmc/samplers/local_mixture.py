@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from kmc.kernels.exponentials import exponential, sum_of
-from kmc.njit import njit
+from kmc.kernels.exponentials import exponential
+from kmc.njit import njit, sum_of
 
 _NEIGHBORS = 2  # for each dimension, and two more
 _WIDER = 1.2  # factor on the standard deviations (tried: surrogate)

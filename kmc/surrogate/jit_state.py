@@ -15,8 +15,8 @@ import numpy as np
 
 import kmc.jitted as jitted
 from kmc.jitted import register, register_wall
-from kmc.kernels.exponentials import exponential, sum_of
-from kmc.njit import dot, njit
+from kmc.kernels.exponentials import exponential
+from kmc.njit import dot, njit, sum_of
 from kmc.surrogate.coordinates.walls import WallState, barrier, check_wall_state
 from kmc.surrogate.covariance import LARGEST_LOG_SCALE
 from kmc.surrogate.known import Splines, check_arrays, check_splines

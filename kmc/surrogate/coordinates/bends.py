@@ -16,8 +16,6 @@ from typing import ClassVar
 
 import numpy as np
 
-_PAIRS = 12  # dimensions up to which sums and differences are tried
-
 
 @dataclass(frozen=True, eq=False)
 class Bend:
@@ -56,8 +54,8 @@ class Bend:
         return (x - self.origin) @ self.direction
 
 
-def bends(states: np.ndarray) -> Iterator[Bend]:
-    """Yield bends along each parameter, and along sums and differences of two unless there are many.
+def bends(states: np.ndarray, *, of_pairs: bool = True) -> Iterator[Bend]:
+    """Yield bends along each parameter, and with ``of_pairs`` along sums and differences of two.
 
     Each is a regression of states (k, d), in units of their standard deviations, on t and t².
     """
@@ -66,7 +64,7 @@ def bends(states: np.ndarray) -> Iterator[Bend]:
     if not np.all(unit > 0):
         return
     white, axes = (states - origin) / unit, np.eye(dim)
-    pairs = combinations(axes, 2) if dim <= _PAIRS else ()
+    pairs = combinations(axes, 2) if of_pairs else ()
     for direction in (*axes, *((one + sign * other) / np.sqrt(2.0) for one, other in pairs for sign in (1.0, -1.0))):
         t = white @ direction
         design = np.column_stack([np.ones(len(t)), t, t**2])

@@ -43,7 +43,7 @@ _DEPTH = 2.0  # times the bulk: deeper values are not used
 _NEGLIGIBLE = 1e-4  # values with smaller weights are left out
 _FALL, _POWER = 4.0, 4.0  # scale in nats, and power, of the decrease of weights below the edge
 _MOST_POINTS = 600  # with which slopes are refined
-_LARGEST_DIM = 12  # for refined slopes and bends
+_LARGEST_DIM = 12  # for refined slopes and bends, and for bends along two parameters
 _MOST_DRIVERS = 3  # of funnels with moving centers, in many dimensions
 _EVALUATIONS = 15  # of the least squares
 _LEAST_SPARE = 1e-3  # smallest fraction of spare values in generalized cross-validation
@@ -175,13 +175,14 @@ def find_transports(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) 
 
 def _bends(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[_Misfit]:
     """Return the bend in whose coordinates the log-density is closest to a quadratic."""
-    guesses = each_in_threads(lambda bend: _Misfit.of(bend, x, log_density), bends(states))
+    few = states.shape[1] <= _LARGEST_DIM
+    guesses = each_in_threads(lambda bend: _Misfit.of(bend, x, log_density), bends(states, of_pairs=few))
     if not guesses:
         return []
     guess, unit = min(guesses, key=lambda m: m.sd), states.std(axis=0)
     bend = guess.transport
     assert isinstance(bend, Bend)
-    if len(unit) > _LARGEST_DIM:
+    if not few:
         return [guess]
     some = guess.some(_MOST_POINTS)
 
