@@ -9,7 +9,6 @@ Uncertainty Quantification 6) that keeps volumes, and whose parameters are two v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar
@@ -54,19 +53,40 @@ class Bend:
         return (x - self.origin) @ self.direction
 
 
-def bends(states: np.ndarray, *, of_pairs: bool = True) -> Iterator[Bend]:
-    """Yield bends along each parameter, and with ``of_pairs`` along sums and differences of two.
+def bend_of(states: np.ndarray, *, along_pairs: bool = True) -> Bend | None:
+    """Return the bend along a parameter, or a sum or difference of two, that straightens states (k, d) most.
 
-    Each is a regression of states (k, d), in units of their standard deviations, on t and t².
+    For each such t the other coordinates are regressed on t and on t². The best t is that whose square most decreases
+    the generalized variance of the residuals (Wilks 1932, "Certain generalizations in the analysis of variance",
+    Biometrika 24). There is none where all states agree in a parameter.
+
+    Parameters
+    ----------
+    states : ndarray, shape (k, d)
+    along_pairs : bool
+        Try sums and differences of two parameters, in units of their standard deviations.
     """
     dim = states.shape[1]
     origin, unit = states.mean(axis=0), states.std(axis=0)
     if not np.all(unit > 0):
-        return
+        return None
     white, axes = (states - origin) / unit, np.eye(dim)
-    pairs = combinations(axes, 2) if of_pairs else ()
-    for direction in (*axes, *((one + sign * other) / np.sqrt(2.0) for one, other in pairs for sign in (1.0, -1.0))):
-        t = white @ direction
-        design = np.column_stack([np.ones(len(t)), t, t**2])
-        slopes = np.linalg.lstsq(design, white, rcond=None)[0][2]
-        yield Bend(origin, direction / unit, np.zeros(dim)).bent(slopes * unit)
+    pairs = combinations(axes, 2) if along_pairs else ()
+    sums = [(one + sign * other) / np.sqrt(2.0) for one, other in pairs for sign in (1.0, -1.0)]
+    found = [_straightened(white, direction) for direction in (*axes, *sums)]
+    _, direction, slopes = min(found, key=lambda one: one[0])
+    return Bend(origin, direction / unit, np.zeros(dim)).bent(slopes * unit)
+
+
+def _straightened(white: np.ndarray, direction: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return Wilks' log lambda of t² after t, the direction, and the slopes on t² (d,)."""
+    t = white @ direction
+    design = np.column_stack([np.ones(len(t)), t, t**2])
+    log_variances = []
+    for columns in (2, 3):
+        slopes = np.linalg.lstsq(design[:, :columns], white, rcond=None)[0]
+        residuals = white - design[:, :columns] @ slopes
+        # Nothing is left along the direction itself: it gets a variance of its own.
+        covariance = residuals.T @ residuals + np.outer(direction, direction)
+        log_variances.append(np.linalg.slogdet(covariance)[1])
+    return log_variances[1] - log_variances[0], direction, slopes[2]

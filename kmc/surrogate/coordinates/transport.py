@@ -22,7 +22,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy import linalg, optimize
 
-from kmc.surrogate.coordinates.bends import Bend, bends
+from kmc.surrogate.coordinates.bends import Bend, bend_of
 from kmc.surrogate.coordinates.tails import heavy_tails
 from kmc.surrogate.covariance import terms_of
 from kmc.surrogate.mass import bulk_depth
@@ -174,14 +174,12 @@ def find_transports(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) 
 
 
 def _bends(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[_Misfit]:
-    """Return the bend in whose coordinates the log-density is closest to a quadratic."""
+    """Return the bend that straightens the states, refined to bring the log-density closest to a quadratic."""
     few = states.shape[1] <= _LARGEST_DIM
-    guesses = each_in_threads(lambda bend: _Misfit.of(bend, x, log_density), bends(states, of_pairs=few))
-    if not guesses:
+    bend, unit = bend_of(states, along_pairs=few), states.std(axis=0)
+    if bend is None:
         return []
-    guess, unit = min(guesses, key=lambda m: m.sd), states.std(axis=0)
-    bend = guess.transport
-    assert isinstance(bend, Bend)
+    guess = _Misfit.of(bend, x, log_density)
     if not few:
         return [guess]
     some = guess.some(_MOST_POINTS)
