@@ -1,6 +1,7 @@
-"""Compile the functions that most tests use into numba's cache, so that two test processes do not both do it.
+"""Compile what most tests use into numba's cache, so that two processes do not both do it.
 
-With ``--sampler`` only those of the default sampler, which is what tests of stores, results and plots run.
+With ``--sampler`` only those of the default sampler, which is what tests of stores, results and
+plots run.
 """
 
 import sys
@@ -21,11 +22,17 @@ if "--sampler" not in sys.argv:
     kmc.evidence(idata)
     kmc.expectations(idata, max_surrogate_draws=8000)
     X = np.random.default_rng(0).standard_normal((60, 2))
-    for estimator in (kmc.scores.NystromKEF(n_basis=10), kmc.scores.LiteKEF(n_basis=10), kmc.scores.FullKEF()):
+    for estimator in (
+        kmc.scores.NystromKEF(n_basis=10),
+        kmc.scores.LiteKEF(n_basis=10),
+        kmc.scores.FullKEF(),
+    ):
         estimator.fit(X).gradient(X)
     simulator, data = (lambda p: [p["a"], p["a"] ** 2]), kmc.likelihoods.Normal([1.0, 1.1], sd=0.1)
     model = kmc.Model(simulator=simulator, likelihood=data, parameters={"a": kmc.Normal(0, 1)})
-    kmc.expectations(kmc.sample(model, max_evaluations=300, draws=None, seed=1, progress=False), model=model)
+    kmc.expectations(
+        kmc.sample(model, max_evaluations=300, draws=None, seed=1, progress=False), model=model
+    )
     kmc.sample(
         banana,
         dim=2,

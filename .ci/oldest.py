@@ -1,4 +1,4 @@
-"""Print pip constraints that hold every dependency at the oldest version that pyproject.toml declares."""
+"""Print pip constraints for the oldest versions of dependencies that pyproject.toml declares."""
 
 import re
 import sys
@@ -15,7 +15,9 @@ def main(path: str) -> None:
     for requirement in project["dependencies"] + extras["dask"] + extras["plots"]:
         found = OLDEST.match(requirement)
         if found is None:
-            raise SystemExit(f"{requirement!r}: expected name>=version, so that the oldest version can be tested")
+            raise SystemExit(
+                f"{requirement!r}: expected name>=version, so that the oldest version can be tested"
+            )
         name, version, marker = found.groups()
         print(f"{name}=={version}.*" + (f"; {marker}" if marker else ""))
 

@@ -1,4 +1,4 @@
-"""Run the Python blocks of a README unchanged, one after the other, in this interpreter and folder."""
+"""Run the Python blocks of a README unchanged, in order, in this interpreter and folder."""
 
 import re
 import sys

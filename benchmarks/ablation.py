@@ -1,8 +1,8 @@
 """What each entry of the default sampler is worth: ``python benchmarks/ablation.py --help``.
 
-Each entry is taken out in turn: coordinates, parts of the surrogate, sources of evaluations, and moves. A cell is
-(entry, target, budget, seed), "none" the sampler as it is. Its row is appended to results/ablation.csv at once, and
-existing rows are not run again.
+Each entry is taken out in turn: coordinates, parts of the surrogate, sources of evaluations, and
+moves. A cell is (entry, target, budget, seed), "none" the sampler as it is. Its row is appended to
+results/ablation.csv at once, and existing rows are not run again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def _without_kernel(index: int) -> Iterator[None]:
     with patch.object(process, "SETTINGS", replace(SETTINGS, upper=tuple(upper))):
         fit = process.fit
         with patch.object(
-            process, "fit", lambda *args, **options: fit(*args, **{"settings": process.SETTINGS} | options)
+            process,
+            "fit",
+            lambda *args, **options: fit(*args, **{"settings": process.SETTINGS} | options),
         ):
             yield
 
@@ -83,7 +85,10 @@ def _random_batches() -> Iterator[None]:
 
 
 def _without_source(kind: type[Source]) -> Callable[[], Any]:
-    left = {name: tuple(one for one in getattr(learning, name) if not issubclass(one, kind)) for name in SOURCES}
+    left = {
+        name: tuple(one for one in getattr(learning, name) if not issubclass(one, kind))
+        for name in SOURCES
+    }
     return lambda: patch.multiple(learning, **left)
 
 
@@ -100,7 +105,9 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "coordinates: funnels": _patched(transport, "_funnels", lambda *args: []),
     "coordinates: bends": _patched(transport, "_bends", lambda *args: []),
     "coordinates: heavy tails": _patched(transport, "heavy_tails", lambda *args, **options: []),
-    "coordinates: scales": _patched(process, "best_change", lambda observed, coordinates: coordinates),
+    "coordinates: scales": _patched(
+        process, "best_change", lambda observed, coordinates: coordinates
+    ),
     "coordinates: walls": _patched(process, "learn_wall", lambda *args, **options: None),
     "parts: bent polynomial": lambda: _without_kernel(1),
     "parts: Matern kernel": lambda: _without_kernel(2),
@@ -124,8 +131,12 @@ def run_cell(entry: str, name: str, budget: int, seed: int) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     own = TARGETS[name]
     shape, (truth, _) = own.shape, own.exact
-    starts = None if own.starts is None else shape.initial(own.starts, np.random.default_rng([seed, 7]))
-    row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | dict(zip(COLUMNS, (entry, name, budget, seed), strict=False))
+    starts = (
+        None if own.starts is None else shape.initial(own.starts, np.random.default_rng([seed, 7]))
+    )
+    row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | dict(
+        zip(COLUMNS, (entry, name, budget, seed), strict=False)
+    )
     try:
         with ENTRIES[entry]():
             idata = kmc.sample(
@@ -138,7 +149,11 @@ def run_cell(entry: str, name: str, budget: int, seed: int) -> dict[str, Any]:
                 progress=False,
             )
     except Exception as error:  # whatever is raised without an entry says that it is needed
-        return row | {"failure": f"{type(error).__name__}: {error}"[:200], "ess_per_1000": 0.0, "wrong": 1}
+        return row | {
+            "failure": f"{type(error).__name__}: {error}"[:200],
+            "ess_per_1000": 0.0,
+            "wrong": 1,
+        }
     x, attrs = idata["posterior"]["x"].values, idata.attrs
     x = np.stack([np.cos(x), np.sin(x)], axis=-1) if name == "angle" else x
     row |= {"evaluations": attrs["n_evaluations"], "learned_from": attrs["n_evaluations_warmup"]}
@@ -155,8 +170,10 @@ def table(rows: list[dict[str, Any]]) -> str:
     key = ("target", "budget", "seed")
     known = {(row["entry"], *(row[name] for name in key)): row for row in rows}
     parts = [
-        "Effective draws without an entry, relative to those with all, by the geometric mean; targets that keep less "
-        f"than {LOST:.0%}, by that over seeds; and wrong runs, with those among them that have no warning.\n",
+        "Effective draws without an entry, relative to those with all, by the geometric mean; "
+        "targets that keep less "
+        f"than {LOST:.0%}, by that over seeds; and wrong runs, with those among them that have no "
+        f"warning.\n",
         "| without | runs | effective draws | targets that lose | wrong (silent) | with all |",
         "| --- | ---: | ---: | --- | ---: | ---: |",
     ]
@@ -165,13 +182,24 @@ def table(rows: list[dict[str, Any]]) -> str:
         if entry == "none" or not cells:
             continue
         pairs = [(known[entry, *cell], known["none", *cell]) for cell in cells]
-        logs = {cell: _log(mine) - _log(own) for cell, (mine, own) in zip(cells, pairs, strict=True)}
-        by_target = {cell[0]: [logs[other] for other in cells if other[0] == cell[0]] for cell in cells}
-        lost = {name: np.exp(np.mean(values)) for name, values in by_target.items() if np.mean(values) < np.log(LOST)}
-        shown = ", ".join(f"{name} {share:.2f}" for name, share in sorted(lost.items(), key=lambda item: item[1]))
+        logs = {
+            cell: _log(mine) - _log(own) for cell, (mine, own) in zip(cells, pairs, strict=True)
+        }
+        by_target = {
+            cell[0]: [logs[other] for other in cells if other[0] == cell[0]] for cell in cells
+        }
+        lost = {
+            name: np.exp(np.mean(values))
+            for name, values in by_target.items()
+            if np.mean(values) < np.log(LOST)
+        }
+        shown = ", ".join(
+            f"{name} {share:.2f}" for name, share in sorted(lost.items(), key=lambda item: item[1])
+        )
         mine, own = (_wrong([pair[i] for pair in pairs]) for i in range(2))
         parts.append(
-            f"| {entry} | {len(cells)} | {np.exp(np.mean(list(logs.values()))):.2f} | {shown} | {mine} | {own} |"
+            f"| {entry} | {len(cells)} | {np.exp(np.mean(list(logs.values()))):.2f} | {shown} | "
+            f"{mine} | {own} |"
         )
     return "\n".join(parts)
 
@@ -187,9 +215,15 @@ def _wrong(rows):
 
 def main() -> None:
     """Run the cells that are missing, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entries", nargs="+", default=list(ENTRIES), choices=ENTRIES, metavar="ENTRY")
-    parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--entries", nargs="+", default=list(ENTRIES), choices=ENTRIES, metavar="ENTRY"
+    )
+    parser.add_argument(
+        "--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET"
+    )
     parser.add_argument("--budget", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
@@ -197,7 +231,9 @@ def main() -> None:
     options = parser.parse_args()
 
     def rows():
-        return [{name: number(text) for name, text in row.items()} for row in read_rows(options.results)]
+        return [
+            {name: number(text) for name, text in row.items()} for row in read_rows(options.results)
+        ]
 
     done = {tuple(row[name] for name in COLUMNS[:4]) for row in rows()}
     cells = [
@@ -213,7 +249,11 @@ def main() -> None:
         return f"{row['failure'] or round(row['ess_per_1000'])} {row['said']}"
 
     failures = run_cells(run_cell, cells, options.jobs, finish)
-    title = head("What is each entry of the sampler worth?", "python benchmarks/ablation.py", ("ablation.csv",))
+    title = head(
+        "What is each entry of the sampler worth?",
+        "python benchmarks/ablation.py",
+        ("ablation.csv",),
+    )
     text = table(rows())
     options.results.with_suffix(".md").write_text(f"{title}{text}\n")
     print(text, *failures, sep="\n")

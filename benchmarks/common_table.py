@@ -1,14 +1,17 @@
-"""Posteriors within a box from few evaluations, beside peers: ``python benchmarks/common_table.py --help``.
+"""Posteriors within a box from few evaluations, beside peers: ``python benchmarks/common_table.py
+--help``.
 
-Everybody gets the same log-density, the same box (six standard deviations to each side of a center that is shifted by
-up to two), and the same number of evaluations; everything else is at its default. The answers are the means, the
-standard deviations, the probabilities below the true 5 % and 95 % quantiles, and the log of the integral over the box.
-kmc answers by ``kmc.expectations`` and ``kmc.evidence``, whether it has draws or not; a peer by its own draws and its
-own evidence. A cell is (target, method, budget, seed); its row is appended to results/common_table.csv at once, and
+Everybody gets the same log-density, the same box (six standard deviations to each side of a center
+that is shifted by up to two), and the same number of evaluations; everything else is at its
+default. The answers are the means, the standard deviations, the probabilities below the true 5 %
+and 95 % quantiles, and the log of the integral over the box. kmc answers by ``kmc.expectations``
+and ``kmc.evidence``, whether it has draws or not; a peer by its own draws and its own evidence. A
+cell is (target, method, budget, seed); its row is appended to results/common_table.csv at once, and
 existing rows are not run again.
 
-A peer runs in this Python if it is installed there, or in the one that is named: ``--python pyvbmc=/path/bin/python``,
-which needs kmc, too. It is stopped after ``--limit`` seconds, and the cell counts as failed.
+A peer runs in this Python if it is installed there, or in the one that is named: ``--python
+pyvbmc=/path/bin/python``, which needs kmc, too. It is stopped after ``--limit`` seconds, and the
+cell counts as failed.
 """
 
 from __future__ import annotations
@@ -44,7 +47,17 @@ RESULTS = HERE / "results" / "common_table.csv"
 BUDGETS = (50, 100, 200, 300, 500, 1000)
 METHODS = ("kmc", "pyvbmc", "gpry", "bobe", "alabi")
 COLUMNS = (
-    *("target", "method", "budget", "seed", "evaluations", "mean_error", "sd_error", "tail_error", "evidence_error"),
+    *(
+        "target",
+        "method",
+        "budget",
+        "seed",
+        "evaluations",
+        "mean_error",
+        "sd_error",
+        "tail_error",
+        "evidence_error",
+    ),
     *("said", "seconds", "failure", "version"),
 )
 WIDTH, SHIFT = 6.0, 2.0  # of the box, in standard deviations
@@ -61,7 +74,8 @@ class Target:
     log_density: Callable[[np.ndarray], float]
     dim: int
     log_evidence: float
-    draws: Callable[[np.random.Generator, int], np.ndarray] | None = None  # exact ones, if the truth is not stored
+    # exact ones, if the truth is not stored
+    draws: Callable[[np.random.Generator, int], np.ndarray] | None = None
     stored: Any = None  # the truth otherwise: mean, sd, quantiles
     noisy: bool = False
 
@@ -73,17 +87,27 @@ class Target:
 
     def box(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """The bounds (d,) each."""
-        mean, sd = (self.stored.mean, self.stored.sd) if self.draws is None else moments(self.sample)
+        mean, sd = (
+            (self.stored.mean, self.stored.sd) if self.draws is None else moments(self.sample)
+        )
         center = mean + sd * np.random.default_rng([seed, 8]).uniform(-SHIFT, SHIFT, self.dim)
         return center - WIDTH * sd, center + WIDTH * sd
 
-    def truth(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Mean, sd, the 5 % and 95 % quantiles (2, d), and the log of the integral, all within the box."""
+    def truth(
+        self, lower: np.ndarray, upper: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Mean, sd, the 5 % and 95 % quantiles (2, d), and the log of the integral, all within the
+        box.
+        """
         if self.draws is None:
             return self.stored.mean, self.stored.sd, self.stored.quantiles, self.log_evidence
         inside = np.all((self.sample > lower) & (self.sample < upper), axis=1)
         x = self.sample[inside]
-        return *moments(x), np.quantile(x, TAILS, axis=0), self.log_evidence + float(np.log(inside.mean()))
+        return (
+            *moments(x),
+            np.quantile(x, TAILS, axis=0),
+            self.log_evidence + float(np.log(inside.mean())),
+        )
 
 
 def moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -101,12 +125,16 @@ def _rosenbrock_draws(rng, n):
 
 
 class Lumpy:
-    """A mixture of twelve unit normals around points that are normal with a standard deviation of 1.5, in d = 4."""
+    """A mixture of twelve unit normals around points that are normal with a standard deviation of
+    1.5, in d = 4.
+    """
 
     centers = 1.5 * np.random.default_rng(12).standard_normal((12, 4))
 
     def __call__(self, x) -> float:
-        return float(np.logaddexp.reduce(stats.norm.logpdf(x - self.centers).sum(axis=1)) - np.log(12))
+        return float(
+            np.logaddexp.reduce(stats.norm.logpdf(x - self.centers).sum(axis=1)) - np.log(12)
+        )
 
     def sample(self, rng, n) -> np.ndarray:
         """Exact draws."""
@@ -133,17 +161,21 @@ def target(name: str) -> Target:
 
 
 TARGETS = (
-    "rosenbrock-2d", "cigar-5d", "lumpy-4d", "student-t-5d", "noisy-banana-2d", "banana-2d", "banana-8d", "banana-16d",
-    "gaussian-10d", "fitzhugh-nagumo", "pints-oscillator", "demo", "eight-schools", "bimodal-5d",
+    "rosenbrock-2d", "cigar-5d", "lumpy-4d", "student-t-5d", "noisy-banana-2d", "banana-2d",
+    "banana-8d", "banana-16d", "gaussian-10d", "fitzhugh-nagumo", "pints-oscillator", "demo",
+    "eight-schools", "bimodal-5d",
 )  # fmt: skip
 
 
-# Methods: each returns means, sds, probabilities below the quantiles (2, d), log-evidence, and whether it warned
+# Methods: each returns means, sds, probabilities below the quantiles (2, d), log-evidence, and
+# whether it warned
 
 
 def by_kmc(own: Target, log_density, lower, upper, limits, budget: int, seed: int) -> tuple:
     """The default sampler."""
-    parameters = {f"x{i}": kmc.Interval(*bounds) for i, bounds in enumerate(zip(lower, upper, strict=True))}
+    parameters = {
+        f"x{i}": kmc.Interval(*bounds) for i, bounds in enumerate(zip(lower, upper, strict=True))
+    }
 
     def function(p):
         return log_density(np.array([p[name] for name in parameters]))
@@ -154,16 +186,29 @@ def by_kmc(own: Target, log_density, lower, upper, limits, budget: int, seed: in
 
     model = kmc.Model(function, parameters=parameters, noisy=own.noisy)
     idata = kmc.sample(model, draws=None, max_evaluations=budget, seed=seed, progress=False)
-    found = kmc.expectations(idata, quantities, model=model, vectorized=True, seed=seed, progress=False)
+    found = kmc.expectations(
+        idata, quantities, model=model, vectorized=True, seed=seed, progress=False
+    )
     evidence = kmc.evidence(idata, model=model, prior_normalized=False, seed=seed, progress=False)
     d = own.dim
     mean, sd = found["mean"].values, found["sd"].values
-    stated = np.concatenate([found["mcse"].values[:d] / sd[:d], found["mcse_sd"].values[:d] / sd[:d]])
+    stated = np.concatenate(
+        [found["mcse"].values[:d] / sd[:d], found["mcse_sd"].values[:d] / sd[:d]]
+    )
     # An answer that says how large its error is has warned, if it says that it is large.
-    said = [*json.loads(idata.attrs["warning_codes"]), *("errors" for _ in [0] if stated.max() > WRONG / 2)]
+    said = [
+        *json.loads(idata.attrs["warning_codes"]),
+        *("errors" for _ in [0] if stated.max() > WRONG / 2),
+    ]
     said = [code for code in said if code not in ("no-draws", "few-draws", "few-tail-draws")]
     said += ["rough" for sentence in found.attrs["warnings"] if "rough" in sentence]
-    return mean[:d], sd[:d], mean[d:].reshape(2, d), float(evidence["log_evidence"][0]), " ".join(said)
+    return (
+        mean[:d],
+        sd[:d],
+        mean[d:].reshape(2, d),
+        float(evidence["log_evidence"][0]),
+        " ".join(said),
+    )
 
 
 def of_draws(x: np.ndarray, limits: np.ndarray) -> tuple:
@@ -176,14 +221,34 @@ def by_pyvbmc(own: Target, log_density, lower, upper, limits, budget: int, seed:
     from pyvbmc import VBMC
 
     np.random.seed(seed)  # noqa: NPY002 - PyVBMC draws from NumPy's global generator
-    options: dict[str, Any] = {"max_fun_evals": budget, "display": "off", "specify_target_noise": own.noisy}
-    function = (lambda x: (log_density(np.ravel(x)), 1.0)) if own.noisy else (lambda x: log_density(np.ravel(x)))
+    options: dict[str, Any] = {
+        "max_fun_evals": budget,
+        "display": "off",
+        "specify_target_noise": own.noisy,
+    }
+    function = (
+        (lambda x: (log_density(np.ravel(x)), 1.0))
+        if own.noisy
+        else (lambda x: log_density(np.ravel(x)))
+    )
     quarter = (upper - lower) / 4
     x0 = np.random.default_rng(seed).uniform(lower + quarter, upper - quarter)
-    run = VBMC(function, x0[None], lower[None], upper[None], (lower + quarter)[None], (upper - quarter)[None], options)
+    run = VBMC(
+        function,
+        x0[None],
+        lower[None],
+        upper[None],
+        (lower + quarter)[None],
+        (upper - quarter)[None],
+        options,
+    )
     posterior, results = run.optimize()
     x, _ = posterior.sample(_DRAWS)
-    return *of_draws(x, limits), float(results["elbo"]), "" if results["success_flag"] else "not-converged"
+    return (
+        *of_draws(x, limits),
+        float(results["elbo"]),
+        "" if results["success_flag"] else "not-converged",
+    )
 
 
 def by_gpry(own: Target, log_density, lower, upper, limits, budget: int, seed: int) -> tuple:
@@ -206,7 +271,11 @@ def by_gpry(own: Target, log_density, lower, upper, limits, budget: int, seed: i
     weights = np.ones(len(sample["X"])) if sample["w"] is None else sample["w"]
     rows = np.random.default_rng(seed).choice(len(weights), _DRAWS, p=weights / weights.sum())
     log_evidence = run.last_mc_logZ()[0] + float(np.log(upper - lower).sum())
-    return *of_draws(sample["X"][rows], limits), float(log_evidence), "" if run.has_converged else "not-converged"
+    return (
+        *of_draws(sample["X"][rows], limits),
+        float(log_evidence),
+        "" if run.has_converged else "not-converged",
+    )
 
 
 def by_bobe(own: Target, log_density, lower, upper, limits, budget: int, seed: int) -> tuple:
@@ -228,7 +297,11 @@ def by_bobe(own: Target, log_density, lower, upper, limits, budget: int, seed: i
     x, weights = np.asarray(results["samples"]["x"]), np.asarray(results["samples"]["weights"])
     rows = np.random.default_rng(seed).choice(len(weights), _DRAWS, p=weights / weights.sum())
     log_evidence = float(results["logz"]["mean"]) + float(np.log(upper - lower).sum())
-    return *of_draws(x[rows], limits), log_evidence, "" if results.get("converged", True) else "not-converged"
+    return (
+        *of_draws(x[rows], limits),
+        log_evidence,
+        "" if results.get("converged", True) else "not-converged",
+    )
 
 
 def by_alabi(own: Target, log_density, lower, upper, limits, budget: int, seed: int) -> tuple:
@@ -263,7 +336,9 @@ def cell(name: str, method: str, budget: int, seed: int) -> dict[str, Any]:
     lower, upper = own.box(seed)
     mean, sd, limits, log_evidence = own.truth(lower, upper)
     count, spent = 0, 0.0
-    inner = Noisy(own.log_density, np.random.default_rng([seed, 1])) if own.noisy else own.log_density
+    inner = (
+        Noisy(own.log_density, np.random.default_rng([seed, 1])) if own.noisy else own.log_density
+    )
 
     def log_density(x):
         nonlocal count, spent
@@ -277,7 +352,9 @@ def cell(name: str, method: str, budget: int, seed: int) -> dict[str, Any]:
     row["version"] = metadata.version(PACKAGES.get(method, method))
     began = time.perf_counter()
     try:
-        center, scale, below, log_z, said = BY[method](own, log_density, lower, upper, limits, budget, seed)
+        center, scale, below, log_z, said = BY[method](
+            own, log_density, lower, upper, limits, budget, seed
+        )
     except Exception as error:  # whatever a peer raises is its result
         return row | {"failure": f"{type(error).__name__}: {error}"[:200], "evaluations": count}
     return row | {
@@ -291,7 +368,9 @@ def cell(name: str, method: str, budget: int, seed: int) -> dict[str, Any]:
     }
 
 
-def run_cell(python: str, limit: float, name: str, method: str, budget: int, seed: int) -> dict[str, Any]:
+def run_cell(
+    python: str, limit: float, name: str, method: str, budget: int, seed: int
+) -> dict[str, Any]:
     """One row, computed by that Python."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
     row |= {"target": name, "method": method, "budget": budget, "seed": seed}
@@ -299,7 +378,12 @@ def run_cell(python: str, limit: float, name: str, method: str, budget: int, see
     threads = {f"{package}_NUM_THREADS": "1" for package in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     try:
         done = subprocess.run(
-            call, capture_output=True, text=True, timeout=limit, env=os.environ | threads, check=False
+            call,
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            env=os.environ | threads,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return row | {"failure": f"more than {limit:.0f} s"}
@@ -313,31 +397,44 @@ def run_cell(python: str, limit: float, name: str, method: str, budget: int, see
 
 
 def worst(row: dict[str, Any]) -> float:
-    """The largest error of a mean or of the log of a standard deviation; infinite if the cell failed."""
+    """The largest error of a mean or of the log of a standard deviation; infinite if the cell
+    failed.
+    """
     errors = [row["mean_error"], row["sd_error"]]
-    return np.inf if row["failure"] or "" in errors or not np.isfinite(errors).all() else max(errors)
+    return (
+        np.inf if row["failure"] or "" in errors or not np.isfinite(errors).all() else max(errors)
+    )
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
     """Median errors over seeds by target and budget, and a summary of each method."""
     methods = [method for method in METHODS if any(row["method"] == method for row in rows)]
     budgets = sorted({row["budget"] for row in rows})
-    parts = ["Largest error of a mean or of the log of an sd, in sds: medians over seeds. ∞: more than half failed.\n"]
+    parts = [
+        "Largest error of a mean or of the log of an sd, in sds: medians over seeds. ∞: more "
+        "than "
+        "half failed.\n"
+    ]
     parts.append("| target | evaluations | " + " | ".join(methods) + " |")
     parts.append("| --- | ---: |" + " ---: |" * len(methods))
     for name in TARGETS:
         for budget in budgets:
             groups = [
-                [r for r in rows if (r["target"], r["budget"], r["method"]) == (name, budget, m)] for m in methods
+                [r for r in rows if (r["target"], r["budget"], r["method"]) == (name, budget, m)]
+                for m in methods
             ]
             if any(groups):
                 cells = [_shown([worst(row) for row in group]) for group in groups]
                 parts.append(f"| {name} | {budget} | " + " | ".join(cells) + " |")
     parts += [
         "",
-        f"Wrong: an error above {WRONG}. Evidence: the median error in nats. Own time: the median in seconds.\n",
+        f"Wrong: an error above {WRONG}. Evidence: the median error in nats. Own time: the median "
+        f"in seconds.\n",
     ]
-    parts.append("| method | evaluations | cells | wrong and silent | wrong, warned or failed | evidence | own time |")
+    parts.append(
+        "| method | evaluations | cells | wrong and silent | wrong, warned or failed | evidence | "
+        "own time |"
+    )
     parts.append("| --- | ---: |" + " ---: |" * 5)
     for method in methods:
         for budget in budgets:
@@ -347,10 +444,13 @@ def tables(rows: list[dict[str, Any]]) -> str:
             wrong = [row for row in group if worst(row) > WRONG]
             silent = sum(not row["failure"] and not row["said"] for row in wrong)
             known = [row for row in group if not row["failure"]]
-            evidence = _shown([row["evidence_error"] for row in known if row["evidence_error"] not in ("", "nan")])
+            evidence = _shown(
+                [row["evidence_error"] for row in known if row["evidence_error"] not in ("", "nan")]
+            )
             seconds = _shown([row["seconds"] for row in known if row["seconds"] != ""])
             parts.append(
-                f"| {method} | {budget} | {len(group)} | {silent} | {len(wrong) - silent} | {evidence} | {seconds} |"
+                f"| {method} | {budget} | {len(group)} | {silent} | {len(wrong) - silent} | "
+                f"{evidence} | {seconds} |"
             )
     return "\n".join(parts)
 
@@ -370,7 +470,10 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         for method, color in zip(METHODS, COLORS, strict=True):
             own = [row for row in rows if (row["target"], row["method"]) == (name, method)]
             budgets = sorted({row["budget"] for row in own})
-            errors = [np.median([worst(row) for row in own if row["budget"] == budget]) for budget in budgets]
+            errors = [
+                np.median([worst(row) for row in own if row["budget"] == budget])
+                for budget in budgets
+            ]
             ax.plot(budgets, errors, "o-", color=color, label=method, markersize=3)
         ax.axhline(WRONG, color="#7a7f87", linewidth=0.8, linestyle=":")
         ax.set(title=name, xscale="log", yscale="log")
@@ -393,14 +496,24 @@ def _shown(values: list[float]) -> str:
 
 def main() -> None:
     """Run the cells that are missing, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET"
+    )
     parser.add_argument("--methods", nargs="+", default=["kmc"], choices=METHODS, metavar="METHOD")
     parser.add_argument("--budgets", nargs="+", type=int, default=list(BUDGETS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for a cell")
-    parser.add_argument("--python", nargs="+", default=[], metavar="METHOD=PATH", help="the Python that runs a method")
+    parser.add_argument(
+        "--python",
+        nargs="+",
+        default=[],
+        metavar="METHOD=PATH",
+        help="the Python that runs a method",
+    )
     parser.add_argument("--rerun", action="store_true", help="run cells again")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--cell", type=json.loads, help=argparse.SUPPRESS)
@@ -410,7 +523,9 @@ def main() -> None:
         return
     pythons = dict(each.split("=", 1) for each in options.python)
     key = ("target", "method", "budget", "seed")
-    rows = [{name: number(text) for name, text in row.items()} for row in read_rows(options.results)]
+    rows = [
+        {name: number(text) for name, text in row.items()} for row in read_rows(options.results)
+    ]
     done = {tuple(row[name] for name in key) for row in rows}
     cells = [
         (pythons.get(method, sys.executable), options.limit, name, method, budget, seed)
@@ -429,7 +544,11 @@ def main() -> None:
     last = {}
     for row in read_rows(options.results):
         last[tuple(row[name] for name in key)] = {name: number(text) for name, text in row.items()}
-    title = head("How much is known after few evaluations?", "python benchmarks/common_table.py", ("common_table.csv",))
+    title = head(
+        "How much is known after few evaluations?",
+        "python benchmarks/common_table.py",
+        ("common_table.csv",),
+    )
     text = tables(list(last.values()))
     options.results.with_suffix(".md").write_text(f"{title}{PICTURE}{text}\n")
     draw(list(last.values()), options.results.parents[1] / "pictures" / "common-table.png")

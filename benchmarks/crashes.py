@@ -1,12 +1,14 @@
-"""Stop a stored run at every n-th file operation, resume it, and compare its draws with those of a run without a store.
+"""Stop a stored run at every n-th file operation, resume it, and compare its draws with those of a
+run without a store.
 
     python -m benchmarks.crashes [--points 100] [--samplers random-walk kernel-hmc ...]
 
-Each run is a separate process. It dies without any clean-up (``os._exit``) when it is about to create, open for
-writing, rename or remove a file or folder of its store, or when half of the bytes of a write are in the file. Then
-another process checks the committed draws, which must be the first draws of the reference, and resumes the run: draws
-and warm-up must be those of the reference, bit for bit. Commits and snapshots are made every few sweeps. Prints how
-many resumes were right. It forks, and so needs Linux or another POSIX system.
+Each run is a separate process. It dies without any clean-up (``os._exit``) when it is about to
+create, open for writing, rename or remove a file or folder of its store, or when half of the bytes
+of a write are in the file. Then another process checks the committed draws, which must be the first
+draws of the reference, and resumes the run: draws and warm-up must be those of the reference, bit
+for bit. Commits and snapshots are made every few sweeps. Prints how many resumes were right. It
+forks, and so needs Linux or another POSIX system.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ _CRASHED, _WRONG = 9, 1
 
 
 class Result(NamedTuple):
-    """Results of one sampler: operations of a whole run, those where it was stopped, and resumes that were right."""
+    """Results of one sampler: operations of a whole run, those where it was stopped, and resumes
+    that were right.
+    """
 
     operations: int
     stopped: int
@@ -108,7 +112,9 @@ def in_a_process(work: Callable[[], int]) -> int:
 
 
 def often() -> None:
-    """Commit every few sweeps, and make a snapshot with every second commit, independently of the clock."""
+    """Commit every few sweeps, and make a snapshot with every second commit, independently of the
+    clock.
+    """
     recorder.time = SimpleNamespace(perf_counter=count(0.0, 0.01).__next__)
     recorder.SNAPSHOT_SECONDS, recorder.SHARE = 0.4, 1.0
 
@@ -129,7 +135,9 @@ def stored(name: str, store: Path, last: int | None, report: Path | None = None)
 
 
 def resumed(name: str, store: Path, reference: Any) -> int:
-    """Whether the committed draws are the beginning of the reference, and the resumed run gives all of it."""
+    """Whether the committed draws are the beginning of the reference, and the resumed run gives all
+    of it.
+    """
     often()
     if (store / "zarr.json").exists():
         x = kmc.load(store).posterior["x"].values
@@ -141,11 +149,17 @@ def resumed(name: str, store: Path, reference: Any) -> int:
         for group in GROUPS
         for variable in reference[group].data_vars
     )
-    return 0 if all(same) and result.attrs["n_evaluations"] == reference.attrs["n_evaluations"] else _WRONG
+    return (
+        0
+        if all(same) and result.attrs["n_evaluations"] == reference.attrs["n_evaluations"]
+        else _WRONG
+    )
 
 
 def campaign(name: str, points: int, folder: Path) -> Result:
-    """Stop a sampler's run at this number of evenly spaced operations; at all of them if there are fewer."""
+    """Stop a sampler's run at this number of evenly spaced operations; at all of them if there are
+    fewer.
+    """
     reference = sampled(name)
     report = folder / "operations"
     if in_a_process(lambda: stored(name, folder / "whole.zarr", None, report)):
@@ -163,8 +177,12 @@ def campaign(name: str, points: int, folder: Path) -> Result:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=100, help="operations to stop at, for each sampler")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--points", type=int, default=100, help="operations to stop at, for each sampler"
+    )
     parser.add_argument("--samplers", nargs="+", choices=list(SAMPLERS), default=list(SAMPLERS))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -175,7 +193,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             result = campaign(name, options.points, Path(folder))
         seconds = time.perf_counter() - began
-        print(f"| {name} | {result.operations} | {result.stopped} | {result.right} | {seconds:.0f} |", flush=True)
+        print(
+            f"| {name} | {result.operations} | {result.stopped} | {result.right} | {seconds:.0f} |",
+            flush=True,
+        )
         if result.wrong:
             print(f"wrong after the operations {result.wrong}", file=sys.stderr)
 

@@ -1,4 +1,6 @@
-"""Cells of a benchmark in several processes, and their rows in a CSV file, each written as soon as it is there."""
+"""Cells of a benchmark in several processes, and their rows in a CSV file, each written as soon as
+it is there.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,12 @@ def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]
 
 
 def append_row(
-    path: Path, columns: Sequence[str], row: dict[str, Any], *, digits: int = 4, line_end: str = "\n"
+    path: Path,
+    columns: Sequence[str],
+    row: dict[str, Any],
+    *,
+    digits: int = 4,
+    line_end: str = "\n",
 ) -> None:
     """Write a row, with this number of digits of each number."""
     new = not path.exists()
@@ -50,7 +57,9 @@ def append_row(
         table = csv.DictWriter(file, columns, lineterminator=line_end)
         if new:
             table.writeheader()
-        table.writerow({name: f"{v:.{digits}g}" if isinstance(v, float) else v for name, v in row.items()})
+        table.writerow(
+            {name: f"{v:.{digits}g}" if isinstance(v, float) else v for name, v in row.items()}
+        )
 
 
 def run_cells(
@@ -63,10 +72,11 @@ def run_cells(
 ) -> list[str]:
     """Call ``run(*cell)`` for each cell in this number of spawned processes, and return failures.
 
-    Here, ``finish`` gets what was returned as soon as it is there, writes it, and describes it in a line. After
-    ``max_time`` seconds no further cell begins.
+    Here, ``finish`` gets what was returned as soon as it is there, writes it, and describes it in a
+    line. After ``max_time`` seconds no further cell begins.
     """
-    os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")})  # of the processes
+    # of the processes
+    os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")})
     began, waiting = time.perf_counter(), deque(cells)
     failures: list[str] = []
     running: dict[Any, str] = {}

@@ -1,13 +1,16 @@
-"""Damage every file of stores, one after the other, and count what reading and resuming them then gives.
+"""Damage every file of stores, one after the other, and count what reading and resuming them then
+gives.
 
     python -m benchmarks.damage [--kinds plain named ...] [--every 1]
 
-Five kinds of stores: plain, with names and blobs, with given evaluations, of several independent runs, and of a run
-that was interrupted. Each file is deleted, emptied, truncated, zeroed, and has one bit flipped. Then the store is
-loaded and read whole, and, as a copy, resumed. Of each, the outcome is one of
+Five kinds of stores: plain, with names and blobs, with given evaluations, of several independent
+runs, and of a run that was interrupted. Each file is deleted, emptied, truncated, zeroed, and has
+one bit flipped. Then the store is loaded and read whole, and, as a copy, resumed. Of each, the
+outcome is one of
 
 - right: all that the undamaged store gives, bit for bit;
-- told: an error that names the file, or a warning that says what is left out, and the rest is right;
+- told: an error that names the file, or a warning that says what is left out, and the rest is
+  right;
 - silent: something is missing or differs, and nothing says so;
 - crash: an error of another kind;
 - hang: more than ten seconds.
@@ -33,7 +36,14 @@ import kmc
 SECONDS = 10.0
 OUTCOMES = "right", "told", "silent", "crash", "hang"
 SMALL = kmc.KernelHMC(learning_share=0.3, burn_in=3)
-ASKED = {"chains": 2, "draws": 40, "max_evaluations": 300, "seed": 7, "progress": False, "save_warmup": True}
+ASKED = {
+    "chains": 2,
+    "draws": 40,
+    "max_evaluations": 300,
+    "seed": 7,
+    "progress": False,
+    "save_warmup": True,
+}
 HARMS: dict[str, Callable[[Path], Any]] = {
     "deleted": lambda path: path.unlink(),
     "emptied": lambda path: path.write_bytes(b""),
@@ -77,7 +87,11 @@ def kinds() -> dict[str, dict[str, Any]]:
             "target": kmc.Model(named, parameters={"a": kmc.Real(), "b": kmc.Positive()}),
             "sampler": "adaptive-metropolis",
         },
-        "history": {**vector, "sampler": SMALL, "history": (x, np.array([log_density(row) for row in x]))},
+        "history": {
+            **vector,
+            "sampler": SMALL,
+            "history": (x, np.array([log_density(row) for row in x])),
+        },
         "independent": {**vector, "sampler": SMALL, "independent_runs": 2, "max_evaluations": 600},
         "unfinished": {**vector, "sampler": "random-walk"},
     }
@@ -94,13 +108,20 @@ def make(kind: str, path: Path) -> Any:
 
 
 def everything(idata: Any) -> Iterator[tuple[str, Any]]:
-    """Yield all variables of a result by group and name, each as bytes, or as the error of reading it."""
-    names = idata.groups() if callable(idata.groups) else [name for name in idata.groups if name != "/"]
+    """Yield all variables of a result by group and name, each as bytes, or as the error of reading
+    it.
+    """
+    names = (
+        idata.groups() if callable(idata.groups) else [name for name in idata.groups if name != "/"]
+    )
     for group in set(names) - {"final_state"}:  # a run with a store has it there
         for name, variable in idata[group].data_vars.items():
             try:
                 values = variable.values
-                yield f"{group}/{name}", values.tolist() if values.dtype == object else values.tobytes()
+                yield (
+                    f"{group}/{name}",
+                    values.tolist() if values.dtype == object else values.tobytes(),
+                )
             except kmc.run.store.files.StoreError as error:
                 yield f"{group}/{name}", error
 
@@ -127,7 +148,9 @@ def outcome(attempt: Callable[[], Any], expected: dict[str, Any], path: Path) ->
 
 
 def campaign(kind: str, folder: Path, every: int = 1) -> tuple[Counter, list[str]]:
-    """Damage every n-th file of a kind of store in each way; return the outcomes, and what was silent or crashed."""
+    """Damage every n-th file of a kind of store in each way; return the outcomes, and what was
+    silent or crashed.
+    """
     path = folder / "run.zarr"
     result = make(kind, path)
     resumed = dict(everything(result))
@@ -160,7 +183,9 @@ def _flipped(content: bytes) -> bytes:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kinds", nargs="+", choices=list(kinds()), default=list(kinds()))
     parser.add_argument("--every", type=int, default=1, help="damage only every n-th file")
     options = parser.parse_args()

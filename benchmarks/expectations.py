@@ -1,16 +1,18 @@
 """Corrected expectations compared with the truth: ``python benchmarks/expectations.py --help``.
 
-A cell is (target, budget, seed): one run of the default sampler, read out by ``kmc.expectations``. Its row is appended
-to results/expectations.csv at once, and existing rows are not run again: the benchmark can be run in pieces. The table
-has, for means, sds, and 5 and 95 % quantiles: the root-mean-square error over coordinates and seeds in true sds; the
-equivalent effective sample size per 1,000 evaluations (of the median coordinate, median over seeds) as stated; and the
-fractions of intervals of 1 and 1.96 standard errors that contain the truth. Where the truth is from importance
-sampling, its own standard error is part of the interval. "Gain" is the ratio of mean squared errors of the plain means
-and the corrected ones; "least gain" is the smallest ratio of their stated squared errors. The lines below the table are
-of all targets together, for each number of evaluations.
+A cell is (target, budget, seed): one run of the default sampler, read out by ``kmc.expectations``.
+Its row is appended to results/expectations.csv at once, and existing rows are not run again: the
+benchmark can be run in pieces. The table has, for means, sds, and 5 and 95 % quantiles: the
+root-mean-square error over coordinates and seeds in true sds; the equivalent effective sample size
+per 1,000 evaluations (of the median coordinate, median over seeds) as stated; and the fractions of
+intervals of 1 and 1.96 standard errors that contain the truth. Where the truth is from importance
+sampling, its own standard error is part of the interval. "Gain" is the ratio of mean squared errors
+of the plain means and the corrected ones; "least gain" is the smallest ratio of their stated
+squared errors. The lines below the table are of all targets together, for each number of
+evaluations.
 
-With ``--runs DIR`` each run is saved there, and one that is there is read out instead of being sampled again. To read
-saved runs out with another version of kmc, remove their rows.
+With ``--runs DIR`` each run is saved there, and one that is there is read out instead of being
+sampled again. To read saved runs out with another version of kmc, remove their rows.
 """
 
 from __future__ import annotations
@@ -33,12 +35,13 @@ import kmc
 
 RESULTS = Path(__file__).parent / "results"
 TARGETS = (
-    "banana-2d", "gaussian-10d", "ring", "bimodal-2d", "log-gamma-5d", "logistic", "funnel-5d-sd1", "banana-8d",
-    "pints-logistic", "pints-oscillator", "fitzhugh-nagumo", "demo", "student-t-5d",
+    "banana-2d", "gaussian-10d", "ring", "bimodal-2d", "log-gamma-5d", "logistic", "funnel-5d-sd1",
+    "banana-8d", "pints-logistic", "pints-oscillator", "fitzhugh-nagumo", "demo", "student-t-5d",
 )  # fmt: skip
 KINDS = "mean", "sd", "quantiles"
 COLUMNS = (
-    "target", "budget", "seed", "dim", "draws", "corrected", "surrogate_draws", "sampling", "seconds", "plain_square",
+    "target", "budget", "seed", "dim", "draws", "corrected", "surrogate_draws", "sampling",
+    "seconds", "plain_square",
     *(f"square_{kind}" for kind in KINDS), "least_gain", *(f"ess_{kind}" for kind in KINDS),
     *(f"z_{kind}" for kind in KINDS), "warnings", "said",
 )  # fmt: skip
@@ -48,7 +51,9 @@ SAID = {
     "tails": "The tails are like",
     "largest": "The largest values",
 }
-"""Beginnings of what read-outs say: the column "said" has these names ("warnings" counts those of the run)."""
+"""Beginnings of what read-outs say: the column "said" has these names ("warnings" counts those of
+the run).
+"""
 
 
 def sampled(name: str, budget: int, seed: int, runs: Path | None):
@@ -93,10 +98,14 @@ def cell(name: str, budget: int, seed: int, surrogate_draws: int, runs: Path | N
         "surrogate_draws": found.attrs["n_surrogate_draws"],
         "sampling": idata.attrs.get("sampling", ""),
         "seconds": round(done - began, 1),
-        "plain_square": _short(np.mean(((found["plain_mean"].values - target.truth.mean) / sd) ** 2)),
+        "plain_square": _short(
+            np.mean(((found["plain_mean"].values - target.truth.mean) / sd) ** 2)
+        ),
         "least_gain": _short(((found["plain_mcse"] / found["mcse"]) ** 2).min()),
         "warnings": len(json.loads(idata.attrs["warning_codes"])),
-        "said": " ".join(one for one, begin in SAID.items() if any(w.startswith(begin) for w in said)),
+        "said": " ".join(
+            one for one, begin in SAID.items() if any(w.startswith(begin) for w in said)
+        ),
     }
     of_truth = json.loads(REFERENCES.read_text())[name].get("standard_error", {})
     for kind, suffix in zip(KINDS, ("", "_sd", "_quantiles"), strict=True):
@@ -117,7 +126,11 @@ def finish(path: Path, row: dict) -> str:
 def table(rows: list[dict]) -> str:
     """Medians and rates by target and budget, as Markdown."""
     header = ["target", "evaluations", "runs", "gain", "least gain"]
-    header += [f"{what}: {of}" for what in ("rms error", "ESS per 1,000") for of in ("means", "sds", "quantiles")]
+    header += [
+        f"{what}: {of}"
+        for what in ("rms error", "ESS per 1,000")
+        for of in ("means", "sds", "quantiles")
+    ]
     header += [f"in 1.96 errors: {of}" for of in ("means", "sds", "quantiles", "all")]
     header += ["all in 1 error", "not corrected", "warned", "seconds"]
     lines = ["| " + " | ".join(header) + " |", "| --- " * len(header) + "|"]
@@ -130,10 +143,19 @@ def table(rows: list[dict]) -> str:
         per = 1000 / int(budget)
         gain = column("plain_square").mean() / column("square_mean").mean()
         z = {
-            kind: np.abs(np.concatenate([np.array(row[f"z_{kind}"].split(), float) for row in group])) for kind in KINDS
+            kind: np.abs(
+                np.concatenate([np.array(row[f"z_{kind}"].split(), float) for row in group])
+            )
+            for kind in KINDS
         }
         everything = np.concatenate(list(z.values()))
-        cells = [name, f"{int(budget):,}", len(group), f"{gain:,.0f}", f"{column('least_gain').min():.1f}"]
+        cells = [
+            name,
+            f"{int(budget):,}",
+            len(group),
+            f"{gain:,.0f}",
+            f"{column('least_gain').min():.1f}",
+        ]
         cells += [f"{np.sqrt(column(f'square_{kind}').mean()):.4f}" for kind in KINDS]
         cells += [f"{np.median(column(f'ess_{kind}')) * per:,.0f}" for kind in KINDS]
         cells += [f"{np.mean(off < 1.96):.2f}" for off in (*z.values(), everything)]
@@ -148,20 +170,33 @@ def totals(rows: list[dict]) -> str:
     lines = []
     for budget in sorted({int(row["budget"]) for row in rows}):
         own = [row for row in rows if int(row["budget"]) == budget]
-        targets = {name: [row for row in own if row["target"] == name] for name in {row["target"] for row in own}}
-        z = np.abs([float(one) for row in own for kind in KINDS for one in row[f"z_{kind}"].split()])
+        targets = {
+            name: [row for row in own if row["target"] == name]
+            for name in {row["target"] for row in own}
+        }
+        z = np.abs(
+            [float(one) for row in own for kind in KINDS for one in row[f"z_{kind}"].split()]
+        )
         refused = sum(row["corrected"] == "0" for row in own)
         nearby = sum("nearby" in (row["said"] or "").split() for row in own)
         medians = [
-            np.median([np.median([float(row[f"ess_{kind}"]) for row in group]) for group in targets.values()])
+            np.median(
+                [
+                    np.median([float(row[f"ess_{kind}"]) for row in group])
+                    for group in targets.values()
+                ]
+            )
             for kind in KINDS
         ]
-        fewest, per = min(map(len, targets.values())), ", ".join(f"{one * 1000 / budget:,.0f}" for one in medians)
+        fewest, per = (
+            min(map(len, targets.values())),
+            ", ".join(f"{one * 1000 / budget:,.0f}" for one in medians),
+        )
         lines.append(
-            f"{budget:,} evaluations: {len(own)} runs of {len(targets)} targets, {fewest} or more of each; surrogate "
-            f"refused in {refused}, used near the draws alone in {nearby}; "
-            f"medians over targets of the ESS per 1,000 {per}; "
-            f"{np.mean(z < 1.96):.1%} within 1.96 errors, {np.mean(z < 1):.1%} within one"
+            f"{budget:,} evaluations: {len(own)} runs of {len(targets)} targets, {fewest} or more "
+            f"of each; surrogate refused in {refused}, used near the draws alone in {nearby}; "
+            f"medians over targets of the ESS per 1,000 {per}; {np.mean(z < 1.96):.1%} within 1.96 "
+            f"errors, {np.mean(z < 1):.1%} within one"
         )
     return "\n\n".join(lines) + "\n"
 
@@ -172,7 +207,9 @@ def _short(number) -> float:
 
 def main() -> None:
     """Run missing cells, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--budgets", default="3000")
     parser.add_argument("--seeds", type=int, default=20)
@@ -180,12 +217,19 @@ def main() -> None:
     parser.add_argument("--surrogate-draws", type=int, default=50_000)
     parser.add_argument("--runs", type=Path, help="folder of saved runs")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--max-time", type=float, default=np.inf, help="seconds after which no further cell begins")
     parser.add_argument(
-        "--results", type=Path, default=RESULTS / "expectations.csv", help="CSV; the table is beside it"
+        "--max-time", type=float, default=np.inf, help="seconds after which no further cell begins"
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=RESULTS / "expectations.csv",
+        help="CSV; the table is beside it",
     )
     options = parser.parse_args()
-    done = {(row["target"], int(row["budget"]), int(row["seed"])) for row in read_rows(options.results)}
+    done = {
+        (row["target"], int(row["budget"]), int(row["seed"])) for row in read_rows(options.results)
+    }
     cells = [
         (name, budget, seed)
         for seed in range(options.first_seed, options.first_seed + options.seeds)
@@ -193,9 +237,15 @@ def main() -> None:
         for name in options.targets.split(",")
     ]
     missing = [(*one, options.surrogate_draws, options.runs) for one in cells if one not in done]
-    failures = run_cells(cell, missing, options.jobs, partial(finish, options.results), max_time=options.max_time)
+    failures = run_cells(
+        cell, missing, options.jobs, partial(finish, options.results), max_time=options.max_time
+    )
     rows = sorted(read_rows(options.results), key=lambda row: (int(row["budget"]), row["target"]))
-    title = head("Are expectations and their errors right?", "python benchmarks/expectations.py", ("expectations.csv",))
+    title = head(
+        "Are expectations and their errors right?",
+        "python benchmarks/expectations.py",
+        ("expectations.csv",),
+    )
     options.results.with_suffix(".md").write_text(f"{title}{table(rows)}\n{totals(rows)}")
     print("", table(rows), totals(rows), *failures, sep="\n")
     sys.exit(bool(failures))

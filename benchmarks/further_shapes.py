@@ -1,4 +1,5 @@
-"""Shapes that no rule of the sampler was made for: cusps, steps, plateaus, spirals, combs, crosses, horseshoes.
+"""Shapes that no rule of the sampler was made for: cusps, steps, plateaus, spirals, combs, crosses,
+horseshoes.
 
 ``shapes.py`` has them as the family "further". Each has exact draws.
 """
@@ -92,7 +93,7 @@ class Annulus:
 
 
 class Rounded:
-    """A density whose log is rounded to multiples of a step, as after a conversion to few digits."""
+    """A density whose log is rounded to multiples of a step, as by a conversion to few digits."""
 
     def __init__(self, density, step):
         self.density, self.step, self.dim = density, step, density.dim
@@ -153,18 +154,24 @@ class FlatTop:
 
     def sample(self, rng, n) -> np.ndarray:
         """Independent exact draws (n, d): |x|⁸ is a gamma variable of shape 1/8."""
-        return rng.choice([-1.0, 1.0], (n, self.dim)) * rng.gamma(0.125, size=(n, self.dim)) ** 0.125
+        return (
+            rng.choice([-1.0, 1.0], (n, self.dim)) * rng.gamma(0.125, size=(n, self.dim)) ** 0.125
+        )
 
 
 class Horseshoe:
-    """Pairs of a coefficient N(0, exp(2 l)) and l = log of a half-Cauchy scale: funnels side by side."""
+    """Pairs of a coefficient N(0, exp(2 l)) and l = log of a half-Cauchy scale: funnels side by
+    side.
+    """
 
     def __init__(self, pairs):
         self.pairs, self.dim = pairs, 2 * pairs
 
     def __call__(self, x) -> float:
         beta, log = x[: self.pairs], np.clip(x[self.pairs :], -300.0, 300.0)
-        return float((-0.5 * (beta * np.exp(-log)) ** 2 - log + log - np.logaddexp(0.0, 2 * log)).sum())
+        return float(
+            (-0.5 * (beta * np.exp(-log)) ** 2 - log + log - np.logaddexp(0.0, 2 * log)).sum()
+        )
 
     def sample(self, rng, n) -> np.ndarray:
         """Independent exact draws (n, d)."""
@@ -196,11 +203,17 @@ def _comb(mixture):
     """Seven narrow modes side by side, as of a frequency, whose weights fall from the middle."""
     place = np.arange(-3, 4)
     shares = np.exp(-0.5 * (place / 2.0) ** 2)
-    return mixture(shares / shares.sum(), np.column_stack([place, np.zeros(7)]), covariances=[np.diag([0.01, 1.0])] * 7)
+    return mixture(
+        shares / shares.sum(),
+        np.column_stack([place, np.zeros(7)]),
+        covariances=[np.diag([0.01, 1.0])] * 7,
+    )
 
 
 def further(mixture, funnel, gaussian, shells) -> Iterator[tuple[str, Any, dict[str, Any], bool]]:
-    """Name, density, options of ``Shape`` and whether it has modes; the arguments are classes of ``shape_targets``."""
+    """Name, density, options of ``Shape`` and whether it has modes; the arguments are classes of
+    ``shape_targets``.
+    """
     yield "laplace-2d", Laplace(2), {}, False
     yield "laplace-6d", Laplace(6), {}, False
     yield "units-8d", Scaled(gaussian(8, 0, 1), np.logspace(-6, 6, 8)), {}, False

@@ -1,17 +1,19 @@
-"""Print hashes of short runs and the public surface, to show that a change of the code changes neither.
+"""Print hashes of short runs and the public surface, to show that a change of the code changes
+neither.
 
     python benchmarks/gate.py > before.txt
     python benchmarks/gate.py --check before.txt
     python benchmarks/gate.py "kernel-hmc" "surface" --check before.txt
 
-Each configuration is one line: hashes of the positions, the log-densities, the decisions (whether a proposal was
-accepted, and which move made it) and the results (means, evidence, estimates). The lines that follow list the public
-names with their parameters and defaults, the options of the command, and what a result contains. With names, only the
-lines that begin with one of them are made and compared. With --check, the exit code is 1 if any line differs.
+Each configuration is one line: hashes of the positions, the log-densities, the decisions (whether a
+proposal was accepted, and which move made it) and the results (means, evidence, estimates). The
+lines that follow list the public names with their parameters and defaults, the options of the
+command, and what a result contains. With names, only the lines that begin with one of them are made
+and compared. With --check, the exit code is 1 if any line differs.
 
-The same code prints the same hashes on one machine with one set of packages; another processor or another BLAS may
-round differently. Compare two versions of the code on one machine. The gate takes a few minutes, most of them for the
-first compilation.
+The same code prints the same hashes on one machine with one set of packages; another processor or
+another BLAS may round differently. Compare two versions of the code on one machine. The gate takes
+a few minutes, most of them for the first compilation.
 """
 
 from __future__ import annotations
@@ -41,13 +43,17 @@ CONFIGURATIONS: dict[str, Callable[[], dict[str, Any]]] = {}
 DECISIONS = ("accepted", "move")
 
 RNG = np.random.default_rng(41)
-SAMPLES = RNG.standard_normal((300, 3)) @ np.array([[1.0, 0.4, 0.0], [0.0, 0.8, 0.0], [0.0, 0.3, 1.5]])
+SAMPLES = RNG.standard_normal((300, 3)) @ np.array(
+    [[1.0, 0.4, 0.0], [0.0, 0.8, 0.0], [0.0, 0.3, 1.5]]
+)
 TRAJECTORY = np.zeros((2000, 2))
 for _step in range(1, len(TRAJECTORY)):
     TRAJECTORY[_step] = [0.95, 0.7] * TRAJECTORY[_step - 1] + RNG.standard_normal(2)
 
 
-def configuration(name: str, make: Callable[..., dict[str, Any]], *args: Any, **options: Any) -> None:
+def configuration(
+    name: str, make: Callable[..., dict[str, Any]], *args: Any, **options: Any
+) -> None:
     CONFIGURATIONS[name] = lambda: make(*args, **options)
 
 
@@ -104,8 +110,12 @@ class Failing:
         return Banana()(x)
 
 
-NAMED = kmc.Model(named, parameters={"slope": kmc.Real(), "spread": kmc.Positive(), "weights": kmc.Simplex(3)})
-PRIORS = kmc.Model(log_likelihood=with_priors, parameters={"a": kmc.Normal(0, 1), "b": kmc.Gamma(2, 1)})
+NAMED = kmc.Model(
+    named, parameters={"slope": kmc.Real(), "spread": kmc.Positive(), "weights": kmc.Simplex(3)}
+)
+PRIORS = kmc.Model(
+    log_likelihood=with_priors, parameters={"a": kmc.Normal(0, 1), "b": kmc.Gamma(2, 1)}
+)
 VECTORIZED = kmc.Model(lambda x: -0.5 * np.einsum("ij,ij->i", x, x), dim=3, vectorized=True)
 
 
@@ -144,7 +154,9 @@ def arrays(idata: Any, group: str) -> dict[str, np.ndarray]:
 
 
 def resumed(at: int = 900, **options: Any) -> dict[str, Any]:
-    """Return the draws of a run that an exception ended at one of its calls, and that its store continued."""
+    """Return the draws of a run that an exception ended at one of its calls, and that its store
+    continued.
+    """
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
         with contextlib.suppress(kmc.EvaluationError):
@@ -200,12 +212,21 @@ def ask_and_tell() -> dict[str, Any]:
 def score(estimator: Any) -> dict[str, Any]:
     estimator.fit(SAMPLES)
     points = SAMPLES[:20] + 0.1
-    return {"results": {"gradient": estimator.gradient(points), "objective": estimator.objective(points)}}
+    return {
+        "results": {
+            "gradient": estimator.gradient(points),
+            "objective": estimator.objective(points),
+        }
+    }
 
 
 def spectrum(estimator: Any, *data: Any) -> dict[str, Any]:
     estimator.fit(*data)
-    values = {name: getattr(estimator, name) for name in ("eigenvalues_", "timescales_") if hasattr(estimator, name)}
+    values = {
+        name: getattr(estimator, name)
+        for name in ("eigenvalues_", "timescales_")
+        if hasattr(estimator, name)
+    }
     return {"results": values | {"transform": estimator.transform(data[0][:20])}}
 
 
@@ -231,29 +252,75 @@ configuration("kernel-hmc priors", draws, PRIORS, **DEFAULT)
 configuration("kernel-hmc noisy", lambda: draws(kmc.Model(Noisy(), dim=2, noisy=True), **DEFAULT))
 configuration("kernel-hmc vectorized", draws, VECTORIZED, **DEFAULT)
 configuration("kernel-hmc 60 parameters", draws, standard, dim=60, max_evaluations=2000, draws=100)
-configuration("kernel-hmc 1 chain", draws, Banana(), dim=2, chains=1, max_evaluations=1000, draws=200)
-configuration("kernel-hmc 20 chains", draws, Banana(), dim=2, chains=20, max_evaluations=2500, draws=50)
-configuration("kernel-hmc 2 runs", draws, standard, dim=2, independent_runs=2, max_evaluations=1500, draws=50)
+configuration(
+    "kernel-hmc 1 chain", draws, Banana(), dim=2, chains=1, max_evaluations=1000, draws=200
+)
+configuration(
+    "kernel-hmc 20 chains", draws, Banana(), dim=2, chains=20, max_evaluations=2500, draws=50
+)
+configuration(
+    "kernel-hmc 2 runs", draws, standard, dim=2, independent_runs=2, max_evaluations=1500, draws=50
+)
 configuration("kernel-hmc processes", draws, Banana(), dim=2, executor=2, **DEFAULT)
 configuration(
-    "kernel-hmc history", draws, standard, dim=3, history=(SAMPLES, -0.5 * (SAMPLES**2).sum(axis=1)), **DEFAULT
+    "kernel-hmc history",
+    draws,
+    standard,
+    dim=3,
+    history=(SAMPLES, -0.5 * (SAMPLES**2).sum(axis=1)),
+    **DEFAULT,
 )
 configuration(
-    "kernel-hmc moves", draws, standard, dim=2, sampler=kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)]), **DEFAULT
+    "kernel-hmc moves",
+    draws,
+    standard,
+    dim=2,
+    sampler=kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)]),
+    **DEFAULT,
 )
-configuration("kernel-hmc gradients", draws, standard, dim=3, sampler=kmc.KernelHMC(gradients=lambda x: -x), **DEFAULT)
+configuration(
+    "kernel-hmc gradients",
+    draws,
+    standard,
+    dim=3,
+    sampler=kmc.KernelHMC(gradients=lambda x: -x),
+    **DEFAULT,
+)
 configuration("kernel-hmc store, killed and resumed", resumed, max_evaluations=1500, draws=100)
-configuration("kernel-hmc store, killed in warm-up and resumed", resumed, at=400, max_evaluations=1500, draws=100)
+configuration(
+    "kernel-hmc store, killed in warm-up and resumed",
+    resumed,
+    at=400,
+    max_evaluations=1500,
+    draws=100,
+)
 configuration("kernel-hmc store, extended", extended, **DEFAULT)
 
 configuration("random-walk", draws, standard, dim=3, sampler="random-walk", **SHORT)
 configuration("adaptive-metropolis", draws, standard, dim=3, sampler="adaptive-metropolis", **SHORT)
 configuration(
-    "adaptive-metropolis 20 chains", draws, Banana(), dim=2, sampler="adaptive-metropolis", chains=20, draws=50
+    "adaptive-metropolis 20 chains",
+    draws,
+    Banana(),
+    dim=2,
+    sampler="adaptive-metropolis",
+    chains=20,
+    draws=50,
 )
-configuration("adaptive-metropolis processes", draws, NAMED, sampler="adaptive-metropolis", executor=2, **SHORT)
 configuration(
-    "adaptive-metropolis store, killed and resumed", resumed, sampler="adaptive-metropolis", draws=200, warmup=150
+    "adaptive-metropolis processes",
+    draws,
+    NAMED,
+    sampler="adaptive-metropolis",
+    executor=2,
+    **SHORT,
+)
+configuration(
+    "adaptive-metropolis store, killed and resumed",
+    resumed,
+    sampler="adaptive-metropolis",
+    draws=200,
+    warmup=150,
 )
 configuration("adaptive-langevin", draws, standard, dim=2, sampler="adaptive-langevin", **SHORT)
 configuration("kameleon", draws, Banana(), dim=2, sampler="kameleon", **SHORT)
@@ -283,8 +350,14 @@ configuration("slow modes", read_out, kmc.diagnostics.slow_modes, run_between_mo
 # Estimators
 
 configuration("scores NystromKEF", score, kmc.scores.NystromKEF(random_state=0))
-configuration("scores NystromKEF components", score, kmc.scores.NystromKEF(n_basis=40, components=0.5, random_state=0))
-configuration("scores FullKEF", score, kmc.scores.FullKEF(bandwidth=2.0, regularization=0.01, random_state=0))
+configuration(
+    "scores NystromKEF components",
+    score,
+    kmc.scores.NystromKEF(n_basis=40, components=0.5, random_state=0),
+)
+configuration(
+    "scores FullKEF", score, kmc.scores.FullKEF(bandwidth=2.0, regularization=0.01, random_state=0)
+)
 configuration("scores LiteKEF", score, kmc.scores.LiteKEF(random_state=0))
 configuration("scores FiniteKEF", score, kmc.scores.FiniteKEF(random_state=0))
 configuration("scores DenoisingAutoencoder", score, kmc.scores.DenoisingAutoencoder(random_state=0))
@@ -292,7 +365,9 @@ configuration("scores GaussianScore", score, kmc.scores.GaussianScore())
 
 
 def hermite() -> dict[str, Any]:
-    fit = kmc.regression.HermiteRegression(random_state=0).fit(SAMPLES, np.sin(SAMPLES[:, 0]), np.cos(SAMPLES))
+    fit = kmc.regression.HermiteRegression(random_state=0).fit(
+        SAMPLES, np.sin(SAMPLES[:, 0]), np.cos(SAMPLES)
+    )
     return {"predicted": fit.predict(SAMPLES[:20])}
 
 
@@ -308,15 +383,26 @@ def kmeans() -> dict[str, Any]:
 
 
 configuration("regression HermiteRegression", values_of, hermite)
-configuration("spectral DiffusionMap", spectrum, kmc.spectral.DiffusionMap(4, n_basis=50, random_state=0), SAMPLES)
 configuration(
-    "spectral TransitionOperator", spectrum, kmc.spectral.TransitionOperator(5, 2, random_state=0), TRAJECTORY
+    "spectral DiffusionMap",
+    spectrum,
+    kmc.spectral.DiffusionMap(4, n_basis=50, random_state=0),
+    SAMPLES,
+)
+configuration(
+    "spectral TransitionOperator",
+    spectrum,
+    kmc.spectral.TransitionOperator(5, 2, random_state=0),
+    TRAJECTORY,
 )
 configuration("spectral GraphLaplacian", spectrum, kmc.spectral.GraphLaplacian(4), SAMPLES)
 configuration("spectral KernelJL", spectrum, kmc.spectral.KernelJL(5, random_state=0), SAMPLES)
 configuration("spectral KernelPCA", spectrum, kmc.spectral.KernelPCA(5, random_state=0), SAMPLES)
 configuration(
-    "spectral NystromEmbedding", spectrum, kmc.spectral.NystromEmbedding(5, n_basis=50, random_state=0), SAMPLES
+    "spectral NystromEmbedding",
+    spectrum,
+    kmc.spectral.NystromEmbedding(5, n_basis=50, random_state=0),
+    SAMPLES,
 )
 configuration("spectral kernel_kmeans", values_of, kmeans)
 configuration("spectral galerkin", values_of, galerkin)
@@ -337,17 +423,33 @@ def digest(values: dict[str, Any]) -> str:
     found = hashlib.sha256()
     for name, value in sorted(values.items()):
         array = np.asarray(value)
-        content = repr(array.tolist()).encode() if array.dtype.hasobject else np.ascontiguousarray(array).tobytes()
+        content = (
+            repr(array.tolist()).encode()
+            if array.dtype.hasobject
+            else np.ascontiguousarray(array).tobytes()
+        )
         found.update(f"{name} {array.dtype.kind} {array.shape} ".encode() + content)
     return found.hexdigest()[:8]
 
 
 def surface() -> Iterator[str]:
-    """Yield a line for each public name, for each option of the command and for each part of a result."""
-    modules = [kmc, *(value for name in kmc.__all__ if inspect.ismodule(value := getattr(kmc, name)))]
-    names = [(module, name) for module in modules for name in sorted(getattr(module, "__all__", set(dir(module))))]
+    """Yield a line for each public name, for each option of the command and for each part of a
+    result.
+    """
+    modules = [
+        kmc,
+        *(value for name in kmc.__all__ if inspect.ismodule(value := getattr(kmc, name))),
+    ]
+    names = [
+        (module, name)
+        for module in modules
+        for name in sorted(getattr(module, "__all__", set(dir(module))))
+    ]
     listed = []
-    for module, name in [*names, *((base, name) for name in ("Sampler", "SamplerSetup", "SamplerState", "Step"))]:
+    for module, name in [
+        *names,
+        *((base, name) for name in ("Sampler", "SamplerSetup", "SamplerState", "Step")),
+    ]:
         value = getattr(module, name)
         if name.startswith("_") or inspect.ismodule(value):
             continue
@@ -367,7 +469,9 @@ def surface() -> Iterator[str]:
 
 
 def members(label: str, cls: type) -> Iterator[str]:
-    for name in sorted(set(dir(cls)) - set(dir(BaseException) if issubclass(cls, BaseException) else ())):
+    for name in sorted(
+        set(dir(cls)) - set(dir(BaseException) if issubclass(cls, BaseException) else ())
+    ):
         value = inspect.getattr_static(cls, name)
         if name.startswith("_"):
             continue
@@ -382,7 +486,10 @@ def signature(value: Any) -> str:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    parameters = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in found.parameters.values()]
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in found.parameters.values()
+    ]
     text = str(inspect.Signature(parameters))
     return re.sub(r" at 0x[0-9a-f]+", "", " ".join(text.split()))
 
@@ -404,8 +511,12 @@ def chosen(text: str, prefixes: list[str]) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("prefixes", nargs="*", help="the lines to make, by how they begin (default: all)")
-    parser.add_argument("--check", type=Path, metavar="FILE", help="an earlier output to compare with")
+    parser.add_argument(
+        "prefixes", nargs="*", help="the lines to make, by how they begin (default: all)"
+    )
+    parser.add_argument(
+        "--check", type=Path, metavar="FILE", help="an earlier output to compare with"
+    )
     args = parser.parse_args()
     now = []
     for text in lines(args.prefixes):
@@ -414,7 +525,11 @@ def main() -> int:
             print(text, flush=True)
     if args.check is None:
         return 0
-    before = [text for text in args.check.read_text(encoding="utf-8").splitlines() if chosen(text, args.prefixes)]
+    before = [
+        text
+        for text in args.check.read_text(encoding="utf-8").splitlines()
+        if chosen(text, args.prefixes)
+    ]
     different = [f"- {text}" for text in before if text not in now] + [
         f"+ {text}" for text in now if text not in before
     ]

@@ -1,8 +1,10 @@
-"""Targets of ``shapes.py`` and ``structured.py`` with independent draws: given a few scales, the rest is nearly normal.
+"""Targets of ``shapes.py`` and ``structured.py`` with independent draws: given a few scales, the
+rest is nearly normal.
 
-The scales (logs of standard deviations and of a length) are proposed by a Student-t around the mode of their marginal
-density, the rest by the Laplace approximation given the scales, and the draws are resampled by importance weights.
-Where the rest is less nearly normal, the weights are uneven, and each draw then moves by a Metropolis chain of its own.
+The scales (logs of standard deviations and of a length) are proposed by a Student-t around the mode
+of their marginal density, the rest by the Laplace approximation given the scales, and the draws are
+resampled by importance weights. Where the rest is less nearly normal, the weights are uneven, and
+each draw then moves by a Metropolis chain of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ _NEWTON = 8  # steps to the mode of the rest
 
 
 class _Hierarchy:
-    """A density of x = (rest, scales); subclasses give ``log_densities``, ``_derivatives`` and ``_start``."""
+    """A density of x = (rest, scales); subclasses give ``log_densities``, ``_derivatives`` and
+    ``_start``.
+    """
 
     n_rest: int
     n_scales: int
@@ -36,10 +40,19 @@ class _Hierarchy:
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Draws (n, d), independent but for a few that occur twice."""
-        mode = minimize(lambda s: -self._laplace(s[None])[2][0], self._start()[1], method="Nelder-Mead").x
+        mode = minimize(
+            lambda s: -self._laplace(s[None])[2][0], self._start()[1], method="Nelder-Mead"
+        ).x
         slope = lambda s: approx_fprime(s, lambda t: -self._laplace(t[None])[2][0], 1e-4)  # noqa: E731
-        hessian = np.array([(slope(mode + step) - slope(mode - step)) / 0.2 for step in 0.1 * np.eye(self.n_scales)])
-        scales_law = multivariate_t(mode, _WIDER**2 * np.linalg.inv(0.5 * (hessian + hessian.T)), df=_FREEDOM)
+        hessian = np.array(
+            [
+                (slope(mode + step) - slope(mode - step)) / 0.2
+                for step in 0.1 * np.eye(self.n_scales)
+            ]
+        )
+        scales_law = multivariate_t(
+            mode, _WIDER**2 * np.linalg.inv(0.5 * (hessian + hessian.T)), df=_FREEDOM
+        )
         parts = [self._proposed(rng, scales_law, min(_CHUNK, n - k)) for k in range(0, n, _CHUNK)]
         x, log_weights = (np.concatenate(rows) for rows in zip(*parts, strict=True))
         weights = np.exp(log_weights - log_weights.max())
@@ -47,7 +60,8 @@ class _Hierarchy:
         effective = 1.0 / np.sum(weights**2)
         if effective < self.fewest_effective * n:
             raise ValueError(
-                f"importance sampling of {type(self).__name__} gave {effective:.0f} effective draws of {n}"
+                f"importance sampling of {type(self).__name__} gave {effective:.0f} effective "
+                f"draws of {n}"
             )
         return x[rng.choice(n, n, p=weights)]
 
@@ -56,12 +70,16 @@ class _Hierarchy:
         mean, root, _ = self._laplace(scales)
         unit = rng.standard_normal((n, self.n_rest, 1))
         rest = mean + np.linalg.solve(np.swapaxes(root, 1, 2), unit)[..., 0]
-        log_rest = np.sum(np.log(np.diagonal(root, axis1=1, axis2=2)), axis=1) - 0.5 * np.sum(unit[..., 0] ** 2, axis=1)
+        log_rest = np.sum(np.log(np.diagonal(root, axis1=1, axis2=2)), axis=1) - 0.5 * np.sum(
+            unit[..., 0] ** 2, axis=1
+        )
         x = np.hstack([rest, scales])
         return x, self.log_densities(x) - log_rest - scales_law.logpdf(scales)
 
     def _laplace(self, scales):
-        """For scales (n, s): mode (n, r), Cholesky root of the precision (n, r, r), and log marginal density (n,)."""
+        """For scales (n, s): mode (n, r), Cholesky root of the precision (n, r, r), and log
+        marginal density (n,).
+        """
         rest = np.tile(self._start()[0], (len(scales), 1))
         for _ in range(_NEWTON):
             gradient, precision = self._derivatives(rest, scales)
@@ -74,7 +92,8 @@ class _Hierarchy:
 class GrowthCurves(_Hierarchy):
     """A line for each of twelve animals, centered, as in the rats of BUGS; d = 29.
 
-    x = (intercepts, slopes, mean intercept, mean slope, and the logs of the sds of intercepts, slopes and noise).
+    x = (intercepts, slopes, mean intercept, mean slope, and the logs of the sds of intercepts,
+    slopes and noise).
     """
 
     n_animals, n_scales = 12, 3
@@ -89,15 +108,23 @@ class GrowthCurves(_Hierarchy):
 
     def _start(self):
         n = self.n_animals
-        return np.concatenate([np.full(n, 24.0), np.full(n, 6.0), [24.0, 6.0]]), np.array([0.3, -0.7, -0.5])
+        return np.concatenate([np.full(n, 24.0), np.full(n, 6.0), [24.0, 6.0]]), np.array(
+            [0.3, -0.7, -0.5]
+        )
 
     def log_densities(self, x):
         """Of the rows of x (k, d)."""
         n = self.n_animals
         a, b, means, scales = x[:, :n], x[:, n : 2 * n], x[:, 2 * n : 2 * n + 2], x[:, -3:]
         inverse = np.exp(-scales)
-        residuals = (self.weights - a[..., None] - b[..., None] * self.times) * inverse[:, 2, None, None]
-        square = np.sum(residuals**2, axis=(1, 2)) + np.sum((means / 100) ** 2, axis=1) + np.sum(scales**2, axis=1)
+        residuals = (self.weights - a[..., None] - b[..., None] * self.times) * inverse[
+            :, 2, None, None
+        ]
+        square = (
+            np.sum(residuals**2, axis=(1, 2))
+            + np.sum((means / 100) ** 2, axis=1)
+            + np.sum(scales**2, axis=1)
+        )
         square += np.sum(((a - means[:, :1]) * inverse[:, :1]) ** 2, axis=1)
         square += np.sum(((b - means[:, 1:]) * inverse[:, 1:2]) ** 2, axis=1)
         return -0.5 * square - scales @ [n, n, self.weights.size]
@@ -148,7 +175,9 @@ class LatentPoisson(_Hierarchy):
         white = np.linalg.solve(root, f[..., None])[..., 0]
         log_det = np.sum(np.log(np.diagonal(root, axis1=1, axis2=2)), axis=1)
         log_rate = f + mean[:, None]
-        likelihood = np.sum(self.counts * log_rate - np.exp(log_rate) - gammaln(self.counts + 1), axis=1)
+        likelihood = np.sum(
+            self.counts * log_rate - np.exp(log_rate) - gammaln(self.counts + 1), axis=1
+        )
         prior = (mean / 3) ** 2 + scales[:, 0] ** 2 + ((scales[:, 1] + 1.5) / 0.7) ** 2
         value = likelihood - log_det - 0.5 * (np.sum(white**2, axis=1) + prior)
         return np.where(np.all(np.abs(scales) < 20.0, axis=1), value, -np.inf)
@@ -170,7 +199,8 @@ class LatentPoisson(_Hierarchy):
 
 
 class RandomWalk(_Hierarchy):
-    """A random walk of thirty steps with unknown scales, seen with noise but for ten steps in its middle; d = 32.
+    """A random walk of thirty steps with unknown scales, seen with noise but for ten steps in its
+    middle; d = 32.
 
     x = (the walk, the logs of the sds of its steps and of the noise).
     """
@@ -191,7 +221,12 @@ class RandomWalk(_Hierarchy):
         walk, step, noise = x[:, :-2], x[:, -2], x[:, -1]
         steps = np.diff(walk, axis=1, prepend=0.0) * np.exp(-step)[:, None]
         residuals = (self.data - walk[:, self.seen]) * np.exp(-noise)[:, None]
-        square = np.sum(steps**2, axis=1) + np.sum(residuals**2, axis=1) + (step + 1) ** 2 + (noise + 1) ** 2
+        square = (
+            np.sum(steps**2, axis=1)
+            + np.sum(residuals**2, axis=1)
+            + (step + 1) ** 2
+            + (noise + 1) ** 2
+        )
         return -0.5 * square - self.n_rest * step - len(self.seen) * noise
 
     def _derivatives(self, rest, scales):
@@ -207,9 +242,11 @@ class RandomWalk(_Hierarchy):
 
 
 class _OfOutputs(_Hierarchy):
-    """Data around outputs that are a smooth function of the rest, with noise of unknown sd, the last of the scales.
+    """Data around outputs that are a smooth function of the rest, with noise of unknown sd, the
+    last of the scales.
 
-    Subclasses have ``data``, ``outputs(rest)`` (k, data) and the prior's part of log-densities and of derivatives.
+    Subclasses have ``data``, ``outputs(rest)`` (k, data) and the prior's part of log-densities and
+    of derivatives.
     """
 
     data: np.ndarray
@@ -232,7 +269,11 @@ class _OfOutputs(_Hierarchy):
         """Of the rows of x (k, d)."""
         rest, scales = x[:, : self.n_rest], x[:, self.n_rest :]
         residuals = (self.data - self.outputs(rest)) * np.exp(-scales[:, -1:])
-        return self._log_prior(rest, scales) - 0.5 * np.sum(residuals**2, axis=1) - self.data.size * scales[:, -1]
+        return (
+            self._log_prior(rest, scales)
+            - 0.5 * np.sum(residuals**2, axis=1)
+            - self.data.size * scales[:, -1]
+        )
 
     def _derivatives(self, rest, scales):
         """Gradient and minus the Hessian in the rest, without second derivatives of the outputs."""
@@ -249,10 +290,11 @@ class _OfOutputs(_Hierarchy):
 
 
 class Subjects(_OfOutputs):
-    """Concentrations of a drug in twelve subjects, each with a clearance and a volume of its own; d = 29.
+    """Concentrations of a drug in twelve subjects, each with a clearance and a volume of its own; d
+    = 29.
 
-    A dose of 100 leaves a compartment, and noise is lognormal. x = (logs of clearances, logs of volumes, their two
-    means, and the logs of the sds of clearances, volumes and noise).
+    A dose of 100 leaves a compartment, and noise is lognormal. x = (logs of clearances, logs of
+    volumes, their two means, and the logs of the sds of clearances, volumes and noise).
     """
 
     count, n_scales = 12, 3
@@ -263,25 +305,36 @@ class Subjects(_OfOutputs):
     def __init__(self):
         rng = np.random.default_rng(8)
         own = np.concatenate(
-            [1.2 + 0.4 * rng.standard_normal(self.count), 3.2 + 0.25 * rng.standard_normal(self.count)]
+            [
+                1.2 + 0.4 * rng.standard_normal(self.count),
+                3.2 + 0.25 * rng.standard_normal(self.count),
+            ]
         )
-        self.data = self.outputs(own[None])[0] + 0.15 * rng.standard_normal(self.count * len(self.times))
+        self.data = self.outputs(own[None])[0] + 0.15 * rng.standard_normal(
+            self.count * len(self.times)
+        )
 
     def outputs(self, rest):
         """Logs of the concentrations, one subject after the other."""
         clearance, volume = rest[:, : self.count], rest[:, self.count : 2 * self.count]
         rates = np.exp(clearance - volume)
-        return (np.log(100.0) - volume[..., None] - rates[..., None] * self.times).reshape(len(rest), -1)
+        return (np.log(100.0) - volume[..., None] - rates[..., None] * self.times).reshape(
+            len(rest), -1
+        )
 
     def _start(self):
-        return np.repeat([1.0, 3.0, 1.0, 3.0], [self.count, self.count, 1, 1]), np.array([-1.0, -1.0, -1.5])
+        return np.repeat([1.0, 3.0, 1.0, 3.0], [self.count, self.count, 1, 1]), np.array(
+            [-1.0, -1.0, -1.5]
+        )
 
     def _log_prior(self, rest, scales):
         own = rest[:, : 2 * self.count].reshape(len(rest), 2, self.count)
         means = rest[:, -2:]
         z = (own - means[..., None]) * np.exp(-scales[:, :2])[..., None]
         square = (
-            np.sum(z**2, axis=(1, 2)) + np.sum((means - self.means) ** 2, axis=1) + np.sum((scales + 1) ** 2, axis=1)
+            np.sum(z**2, axis=(1, 2))
+            + np.sum((means - self.means) ** 2, axis=1)
+            + np.sum((scales + 1) ** 2, axis=1)
         )
         return -0.5 * square - self.count * scales[:, :2].sum(axis=1)
 
@@ -299,9 +352,11 @@ class Subjects(_OfOutputs):
 
 
 class Diffusion(_OfOutputs):
-    """The log of a conductivity from the steady state of a diffusion on [0, 1]: - (exp(f) u')' = 1, u = 0 at both ends.
+    """The log of a conductivity from the steady state of a diffusion on [0, 1]: - (exp(f) u')' = 1,
+    u = 0 at both ends.
 
-    f is a field with standard normal coefficients. x = (the coefficients, the log of the sd of the noise).
+    f is a field with standard normal coefficients. x = (the coefficients, the log of the sd of the
+    noise).
     """
 
     n_scales = 1
@@ -321,7 +376,11 @@ class Diffusion(_OfOutputs):
         """The state at nineteen places."""
         resistance = np.exp(-np.clip(rest @ self.functions, -30.0, 30.0))
         middles = 0.5 * (self.places[1:] + self.places[:-1])
-        flux = np.sum(resistance * middles, axis=1, keepdims=True) / np.sum(resistance, axis=1, keepdims=True) - middles
+        flux = (
+            np.sum(resistance * middles, axis=1, keepdims=True)
+            / np.sum(resistance, axis=1, keepdims=True)
+            - middles
+        )
         state = np.cumsum(resistance * flux, axis=1) / len(middles)
         return state[:, np.arange(len(self.places))[self.seen] - 1]
 
@@ -335,5 +394,9 @@ class Diffusion(_OfOutputs):
         return -rest, np.tile(np.eye(self.n_rest), (len(rest), 1, 1))
 
 
-STORED = {"subjects-29d": Subjects, "diffusion-9d": lambda: Diffusion(8), "diffusion-17d": lambda: Diffusion(16)}
+STORED = {
+    "subjects-29d": Subjects,
+    "diffusion-9d": lambda: Diffusion(8),
+    "diffusion-17d": lambda: Diffusion(16),
+}
 """Those whose draws take minutes: references.json has their truths."""

@@ -63,8 +63,12 @@ class Target:
 def _exact(name):
     name = NOISY.get(name, name)
     if name in DENSITIES:
-        return problem(name).truth, json.loads(REFERENCES.read_text())[name].get("standard_error", {})
-    x = TARGETS[name].shape.density.sample(np.random.default_rng(40), 8_000_000 // TARGETS[name].shape.dim)
+        return problem(name).truth, json.loads(REFERENCES.read_text())[name].get(
+            "standard_error", {}
+        )
+    x = TARGETS[name].shape.density.sample(
+        np.random.default_rng(40), 8_000_000 // TARGETS[name].shape.dim
+    )
     mean, sd, n = x.mean(0), x.std(0), len(x)
     kurtosis = (((x - mean) / sd) ** 4).mean(0)
     low, middle, high = (np.quantile(x, TAILS + shift, axis=0) for shift in (-0.005, 0, 0.005))
@@ -101,7 +105,9 @@ class Cosmology:
         self.log_evidence = float(logs.max() + np.log(self._shares.mean()))
 
     def __call__(self, x) -> float:
-        return float(self._logs(np.asarray(x)[None])[0]) if x.min() > 0 and x.max() < 1 else -math.inf
+        return (
+            float(self._logs(np.asarray(x)[None])[0]) if x.min() > 0 and x.max() < 1 else -math.inf
+        )
 
     def sample(self, rng, n) -> np.ndarray:
         """Independent draws (n, 2), uniform within the cells of a fine grid."""
@@ -120,18 +126,24 @@ class Cosmology:
 
 
 def _mass_of_schools() -> float:
-    """log Z of the eight schools, centered or not: their effects in closed form, the rest by a grid."""
+    """log Z of the eight schools, centered or not: their effects in closed form, the rest by a
+    grid.
+    """
     mu, log_tau = np.linspace(-40, 50, 901)[:, None], np.linspace(-18, 12, 3001)
     tau2 = np.exp(2 * log_tau)
     logs = log_tau - np.log1p(tau2 / 25) - mu**2 / 50
     for effect, error in zip(EightSchools.effects, EightSchools.errors, strict=True):
         variance = error**2 + tau2
-        logs = logs + 0.5 * (np.log(2 * np.pi * error**2 / variance) - (effect - mu) ** 2 / variance)
+        logs = logs + 0.5 * (
+            np.log(2 * np.pi * error**2 / variance) - (effect - mu) ** 2 / variance
+        )
     return float(special.logsumexp(logs) + math.log(0.1 * 0.01))
 
 
 def _relabeled() -> Mixture:
-    """Two means, two log-sds and the logit of a weight, as of a mixture of two normals: each mode is the other's."""
+    """Two means, two log-sds and the logit of a weight, as of a mixture of two normals: each mode
+    is the other's.
+    """
     means = [[-1.5, 1.5, 0.0, -0.4, -0.4], [1.5, -1.5, -0.4, 0.0, 0.4]]
     sds = np.array([[0.2, 0.12, 0.15, 0.12, 0.25], [0.12, 0.2, 0.12, 0.15, 0.25]])
     return Mixture([0.5, 0.5], means, covariances=[np.diag(row**2) for row in sds])
@@ -154,22 +166,37 @@ def _targets() -> Iterator[Target]:
     edge = Density(
         2,
         lambda x: float(stats.norm.logpdf(x[0]) - x[1] + x[0]) if x[1] > x[0] else -math.inf,
-        lambda r, n: np.cumsum(np.column_stack([r.standard_normal(n), r.exponential(size=n)]), axis=1),
+        lambda r, n: np.cumsum(
+            np.column_stack([r.standard_normal(n), r.exponential(size=n)]), axis=1
+        ),
     )
     yield own("moving-edge", "walls", edge, 0.0)
     yield own("cosmology", "walls", cosmology := Cosmology(), cosmology.log_evidence, "spread")
-    curved = integrate.quad(lambda x: stats.norm.pdf(x) * stats.norm.sf(0.5 * x * x - 0.5), -9, 9)[0]
+    curved = integrate.quad(lambda x: stats.norm.pdf(x) * stats.norm.sf(0.5 * x * x - 0.5), -9, 9)[
+        0
+    ]
     log_normal = 3 * math.log(0.8 * math.sqrt(2 * math.pi))
     for name, log_evidence in (
-        ("annulus", math.log(5 * math.pi)), ("curved-wall-2d", math.log(curved)), ("half-space-4d", math.log(0.5)),
-        ("simplex-2d", math.log(0.5)), ("lognormal-3d", log_normal),
+        ("annulus", math.log(5 * math.pi)), ("curved-wall-2d", math.log(curved)),
+        ("half-space-4d", math.log(0.5)), ("simplex-2d", math.log(0.5)),
+        ("lognormal-3d", log_normal),
     ):  # fmt: skip
         yield Target(SHAPES[name], log_evidence, "spread")
     for sd in (1e-3, 1e-4):
         yield own(f"narrow-{sd:.0e}", "narrow", narrow(sd), 0.0)
-    for name in ("student-t-5d", "log-gamma-5d", "banana-2d", "banana-2d-b.1", "ring", "funnel-5d-sd1", "gaussian-10d"):
+    for name in (
+        "student-t-5d",
+        "log-gamma-5d",
+        "banana-2d",
+        "banana-2d-b.1",
+        "ring",
+        "funnel-5d-sd1",
+        "gaussian-10d",
+    ):
         density = DENSITIES[name]()
-        yield own(name, "smooth", density, 0.0 if name == "banana-2d-b.1" else exact(name), "spread")
+        yield own(
+            name, "smooth", density, 0.0 if name == "banana-2d-b.1" else exact(name), "spread"
+        )
     yield Target(SHAPES["laplace-2d"], math.log(4), "spread")
     for name in ("apart-2d-0.5", "apart-5d-0.3", "unequal-5d", "three-2d", "permuted-3d"):
         yield Target(SHAPES[name], 0.0, "cover")
@@ -187,7 +214,9 @@ def _targets() -> Iterator[Target]:
     angle = Density(2, lambda x: 4 * float(x @ [math.cos(2.8), math.sin(2.8)]), directions)
     yield own("angle", "angle", angle, math.log(2 * math.pi * special.i0(4)))
     yield Target(SHAPES["varying-noise-2d"], 0.0, "spread")
-    yield own("noisy-banana-2d", "noisy", DENSITIES["banana-2d"](), 0.0, "spread", noise_sd=lambda x: 1.0)
+    yield own(
+        "noisy-banana-2d", "noisy", DENSITIES["banana-2d"](), 0.0, "spread", noise_sd=lambda x: 1.0
+    )
 
 
 TARGETS = {target.shape.name: target for target in _targets()}

@@ -1,11 +1,14 @@
-"""Kill a run with SIGKILL at random moments, resume it each time, and compare its draws with an uninterrupted run.
+"""Kill a run with SIGKILL at random moments, resume it each time, and compare its draws with an
+uninterrupted run.
 
-    python -m benchmarks.kill9 [--kills 50] [--sampler kernel-hmc] [--workers 2] [--evaluations 40000]
+    python -m benchmarks.kill9 [--kills 50] [--sampler kernel-hmc] [--workers 2] [--evaluations
+    40000]
 
-Every third session is killed while it starts, and with it the workers that import this script. Prints how often the run
-was killed, and counts stores whose draws are not the first draws of the reference ("silent"), sessions that end with an
-error, sessions that neither evaluate nor compute for ten seconds or do not start within sixty ("hangs"), and processes
-that outlive their parent by five seconds ("orphans"). The exit status is 1 unless all these are 0. It needs Linux.
+Every third session is killed while it starts, and with it the workers that import this script.
+Prints how often the run was killed, and counts stores whose draws are not the first draws of the
+reference ("silent"), sessions that end with an error, sessions that neither evaluate nor compute
+for ten seconds or do not start within sixty ("hangs"), and processes that outlive their parent by
+five seconds ("orphans"). The exit status is 1 unless all these are 0. It needs Linux.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ _START, _HANG, _ORPHAN = 60.0, 10.0, 5.0  # seconds
 
 @dataclass(frozen=True)
 class Ridge:
-    """A bent ridge; 1 ms, so that a run takes some seconds. The time of a file is that of the latest call."""
+    """A bent ridge; 1 ms, so that a run takes some seconds. The time of a file is that of the
+    latest call.
+    """
 
     beat: Path
 
@@ -72,7 +77,10 @@ class Campaign:
     def sample(self, **others: Any) -> Any:
         beat = self.folder / "beat"
         beat.touch()
-        asked = ASKED | {"max_evaluations": self.options.evaluations, "sampler": self.options.sampler}
+        asked = ASKED | {
+            "max_evaluations": self.options.evaluations,
+            "sampler": self.options.sampler,
+        }
         return kmc.sample(Ridge(beat), **asked, **others)
 
     def session(self) -> None:
@@ -82,21 +90,33 @@ class Campaign:
             if record.phase == "start":
                 print("ready", flush=True)
 
-        self.sample(store=self.store, resume=True, callback=ready, executor=self.options.workers or None)
+        self.sample(
+            store=self.store, resume=True, callback=ready, executor=self.options.workers or None
+        )
 
     def started(self) -> subprocess.Popen[str]:
-        """A session of its own, with its own number of a session for the system: that of its workers, too."""
+        """A session of its own, with its own number of a session for the system: that of its
+        workers, too.
+        """
         given = ("sampler", "workers", "evaluations")
         options = [f"--{name}={getattr(self.options, name)}" for name in given]
-        command = [sys.executable, "-m", "benchmarks.kill9", "--session", str(self.folder), *options]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.kill9",
+            "--session",
+            str(self.folder),
+            *options,
+        ]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
     def kills(self, reference: Any, rng: np.random.Generator) -> tuple[Counts, list[int]]:
-        """Kill session after session; return the counts, and the evaluations in the store after each.
+        """Kill session after session; return the counts, and the evaluations in the store after
+        each.
 
-        The kills are spread over the whole run: a session runs for a random number of evaluations, and then for a
-        random time that ends before, during or after the next commit. Every third one is killed at a random moment of
-        its start.
+        The kills are spread over the whole run: a session runs for a random number of evaluations,
+        and then for a random time that ends before, during or after the next commit. Every third
+        one is killed at a random moment of its start.
         """
         counts, reached, last, to_start = Counts(), [], 0, 5.0
         while counts.kills < self.options.kills:
@@ -127,7 +147,8 @@ class Campaign:
     def wait(self, process: subprocess.Popen[str], enough: float) -> bool:
         """Wait for so many evaluations; whether the session hangs before.
 
-        A session that is resumed first repeats its fits, without evaluations: it hangs if it does not compute either.
+        A session that is resumed first repeats its fits, without evaluations: it hangs if it does
+        not compute either.
         """
         since, before = time.monotonic(), self.signs_of_life(process)
         while process.poll() is None and self.evaluations() < enough:
@@ -140,12 +161,20 @@ class Campaign:
 
     def signs_of_life(self, process: subprocess.Popen[str]) -> tuple[float, int]:
         """The time of the latest evaluation, and tenths of seconds of processor time."""
-        times = map(int, Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
-        return (self.folder / "beat").stat().st_mtime, int(10 * sum(times) / os.sysconf("SC_CLK_TCK"))
+        times = map(
+            int, Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+        )
+        return (self.folder / "beat").stat().st_mtime, int(
+            10 * sum(times) / os.sysconf("SC_CLK_TCK")
+        )
 
     def evaluations(self) -> int:
         """The number of evaluations in the store, 0 if it does not exist yet."""
-        return kmc.load(self.store).attrs.get("n_evaluations", 0) if (self.store / "zarr.json").exists() else 0
+        return (
+            kmc.load(self.store).attrs.get("n_evaluations", 0)
+            if (self.store / "zarr.json").exists()
+            else 0
+        )
 
     def first_draws(self, reference: Any) -> bool:
         """Whether the draws in the store are the first draws of the reference."""
@@ -188,7 +217,9 @@ def same(result: Any, reference: Any) -> bool:
 
 def main() -> None:
     """Print the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--sampler", default="kernel-hmc")
     parser.add_argument("--workers", type=int, default=0, help="0: evaluate in the process itself")
@@ -207,11 +238,15 @@ def main() -> None:
         counts, reached = campaign.kills(reference, np.random.default_rng(options.seed))
         result = campaign.sample(store=campaign.store, resume=True)
     counts.silent += not same(result, reference)
-    print(f"killed at {reached} evaluations; {result.attrs['n_evaluations']} and {reference.attrs['n_evaluations']}")
     print(
-        f"{options.sampler}, {options.workers} workers: {counts.kills} kills, {counts.starting} of them of starting "
-        f"sessions; {counts.silent} silent, {counts.errors} errors, {counts.hangs} hangs over ten seconds, "
-        f"{counts.orphans} orphans; {time.monotonic() - began:.0f} s"
+        f"killed at {reached} evaluations; {result.attrs['n_evaluations']} and "
+        f"{reference.attrs['n_evaluations']}"
+    )
+    print(
+        f"{options.sampler}, {options.workers} workers: {counts.kills} kills, {counts.starting} of "
+        f"them of starting sessions; {counts.silent} silent, {counts.errors} errors, "
+        f"{counts.hangs} hangs over ten seconds, {counts.orphans} orphans; "
+        f"{time.monotonic() - began:.0f} s"
     )
     sys.exit(any(dataclasses.astuple(counts)[2:]))
 

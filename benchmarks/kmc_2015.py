@@ -1,33 +1,41 @@
-"""Figures 3 and 5 of the paper on Kernel Hamiltonian Monte Carlo, ``python benchmarks/kmc_2015.py``.
+"""Figures 3 and 5 of the paper on Kernel Hamiltonian Monte Carlo,
+``python benchmarks/kmc_2015.py``.
 
-Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte Carlo with efficient
-kernel exponential families", NIPS. Published numbers are means over the runs that the authors have put beside their
-scripts (https://github.com/karlnapf/kamiltonian, commit 4ff11e8), and so are settings where the paper has none.
+Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte
+Carlo with efficient kernel exponential families", NIPS. Published numbers are means over the runs
+that the authors have put beside their scripts (https://github.com/karlnapf/kamiltonian, commit
+4ff11e8), and so are settings where the paper has none.
 
-*Figure 3*: mixing on the banana in eight dimensions (b = .03). KMC and KAMH have learned from n exact draws and do not
-adapt. HMC and KMC make 10 to 100 leapfrog steps of a size in [.6, 1.3]; KMC takes the gradient of the finite estimator
-with n features. RW has steps of sd 1. KAMH is Kameleon's proposal from those n draws, with ν tuned to an acceptance of
-23 % in a pilot run. The authors' runs have 100 iterations (their acceptance rates are multiples of .01), from (0, 3, 0,
-...) without burn-in, and so have these; the text of the paper has 2,000 after a burn-in, and their ESS per 1,000 is in
-the last column, from the same chains continued.
+*Figure 3*: mixing on the banana in eight dimensions (b = .03). KMC and KAMH have learned from n
+exact draws and do not adapt. HMC and KMC make 10 to 100 leapfrog steps of a size in [.6, 1.3]; KMC
+takes the gradient of the finite estimator with n features. RW has steps of sd 1. KAMH is Kameleon's
+proposal from those n draws, with ν tuned to an acceptance of 23 % in a pilot run. The authors' runs
+have 100 iterations (their acceptance rates are multiples of .01), from (0, 3, 0, ...) without
+burn-in, and so have these; the text of the paper has 2,000 after a burn-in, and their ESS per 1,000
+is in the last column, from the same chains continued.
 
-*Figure 5*: a standard normal in d dimensions. The acceptance probability, averaged over the points of a path of 100 to
-1,000 leapfrog steps of size .1 from an exact draw, along the finite estimator of n draws with n features.
+*Figure 5*: a standard normal in d dimensions. The acceptance probability, averaged over the points
+of a path of 100 to 1,000 leapfrog steps of size .1 from an exact draw, along the finite estimator
+of n draws with n features.
 
-*As the authors'*: their scripts differ from the paper's text in what further methods repeat. "KMC first accepted": the
-value at the start counts as -inf, so that the first proposal is always accepted, as in their ``KMCRandomFeatsJob``.
-"KMC chosen as theirs": also with bandwidth and regularization chosen together by their noisy cross-validation, ten
-generations of six candidates, each with new features, the best of which wins. "KAMH their constants": γ, ν and the
-bandwidth of ``mcmc_banana_target.py`` in the coordinates of the target; "KAMH uncorrected": also accepted without the
-densities of the proposal, as in their ``KameleonJob``. In figure 5 "KMC theirs" has σ = .5 and λ = 8e-5 in each
-dimension, as their ``TrajectoryJob`` had when its results were stored (commit 286c12c).
+*As the authors'*: their scripts differ from the paper's text in what further methods repeat. "KMC
+first accepted": the value at the start counts as -inf, so that the first proposal is always
+accepted, as in their ``KMCRandomFeatsJob``. "KMC chosen as theirs": also with bandwidth and
+regularization chosen together by their noisy cross-validation, ten generations of six candidates,
+each with new features, the best of which wins. "KAMH their constants": γ, ν and the bandwidth of
+``mcmc_banana_target.py`` in the coordinates of the target; "KAMH uncorrected": also accepted
+without the densities of the proposal, as in their ``KameleonJob``. In figure 5 "KMC theirs" has σ =
+.5 and λ = 8e-5 in each dimension, as their ``TrajectoryJob`` had when its results were stored
+(commit 286c12c).
 
-"finite" is the published estimator: Gaussian kernel, no base density; in figure 3 with its bandwidth and regularization
-for n >= 500 and with cross-validated ones below, in figure 5 with cross-validated ones. "defaults" is
-``kmc.scores.FiniteKEF(n_basis=n)``, whose base density is a Gaussian and whose other choices are cross-validated; it
-needs more than d draws. ESS of 100 draws is coda's, as in the paper, and that of 2,000 draws of :mod:`kmc.convergence`.
+"finite" is the published estimator: Gaussian kernel, no base density; in figure 3 with its
+bandwidth and regularization for n >= 500 and with cross-validated ones below, in figure 5 with
+cross-validated ones. "defaults" is ``kmc.scores.FiniteKEF(n_basis=n)``, whose base density is a
+Gaussian and whose other choices are cross-validated; it needs more than d draws. ESS of 100 draws
+is coda's, as in the paper, and that of 2,000 draws of :mod:`kmc.convergence`.
 
-Writes ``results/kmc_2015.csv``, one row for each run, and prints means; rows that exist are not run again.
+Writes ``results/kmc_2015.csv``, one row for each run, and prints means; rows that exist are not run
+again.
 """
 
 from __future__ import annotations
@@ -55,11 +63,27 @@ from kmc.surrogate.coordinates.whitening import Whitening
 
 RESULTS = Path(__file__).parent / "results" / "kmc_2015.csv"
 KEY = ("figure", "method", "dim", "n", "seed")
-COLUMNS = (*KEY, "acceptance", "mean_norm", "least_ess", "mean_ess", "least_ess_per_1000", "seconds")
+COLUMNS = (
+    *KEY,
+    "acceptance",
+    "mean_norm",
+    "least_ess",
+    "mean_ess",
+    "least_ess_per_1000",
+    "seconds",
+)
 DRAWS, BURN_IN, LONG = 100, 400, 2000
-BANDWIDTH = 1.0 / (0.5 * 0.46**2)  # frequencies have the standard deviation σ²/2, σ = .46, in the authors' script
+# frequencies have the standard deviation σ²/2, σ = .46, in the authors' script
+BANDWIDTH = 1.0 / (0.5 * 0.46**2)
 Move = Callable[[np.ndarray], Proposal]
-AUTHORS_KAMELEON = {50: (2, 1), 100: (2, 1), 200: (1, 1), 500: (0.8, 0.5), 1000: (0.8, 0.1), 2000: (0.5, 0.1)}
+AUTHORS_KAMELEON = {
+    50: (2, 1),
+    100: (2, 1),
+    200: (1, 1),
+    500: (0.8, 0.5),
+    1000: (0.8, 0.1),
+    2000: (0.5, 0.1),
+}
 """ν² and γ² by the number of draws."""
 AS_AUTHORS = {  # the sizes for which results were not reproduced
     "KMC first accepted": (50, 100, 500),
@@ -102,11 +126,19 @@ def banana_run(method: str, n: int, seed: int) -> dict[str, float]:
     target, rng = Banana(8), np.random.default_rng([3, n, seed])
     moves: dict[str, Callable[[], Move]] = {
         "HMC": lambda: path_move(lambda z, p, **k: plain_path(banana_gradient, z, p, **k), rng),
-        "KMC finite": lambda: path_move(field_of(as_published(n, seed), target.sample(rng, n)).path, rng),
-        "KMC defaults": lambda: path_move(field_of(defaults(n, seed), target.sample(rng, n)).path, rng),
+        "KMC finite": lambda: path_move(
+            field_of(as_published(n, seed), target.sample(rng, n)).path, rng
+        ),
+        "KMC defaults": lambda: path_move(
+            field_of(defaults(n, seed), target.sample(rng, n)).path, rng
+        ),
         "RW": lambda: lambda x: Proposal(x + rng.standard_normal(8), 0.0, 0),
-        "KMC first accepted": lambda: path_move(field_of(as_published(n, seed), target.sample(rng, n)).path, rng),
-        "KMC chosen as theirs": lambda: path_move(chosen_as_theirs(target.sample(rng, n), rng).path, rng),
+        "KMC first accepted": lambda: path_move(
+            field_of(as_published(n, seed), target.sample(rng, n)).path, rng
+        ),
+        "KMC chosen as theirs": lambda: path_move(
+            chosen_as_theirs(target.sample(rng, n), rng).path, rng
+        ),
         "KAMH": lambda: kameleon_move(target, target.sample(rng, n), rng),
         "KAMH their constants": lambda: kameleon_as_theirs(target.sample(rng, n), rng),
         "KAMH uncorrected": lambda: kameleon_as_theirs(target.sample(rng, n), rng, corrected=False),
@@ -128,14 +160,20 @@ def banana_run(method: str, n: int, seed: int) -> dict[str, float]:
 class Chain:
     """A chain from (0, 3, 0, ...); ``accept_first``: the density there counts as zero."""
 
-    def __init__(self, target: Banana, propose: Move, rng: np.random.Generator, *, accept_first: bool = False):
+    def __init__(
+        self, target: Banana, propose: Move, rng: np.random.Generator, *, accept_first: bool = False
+    ):
         self._target, self._propose, self._rng = target, propose, rng
         self.x = np.zeros(target.dim)
         self.x[1] = 3.0
         self._value = -np.inf if accept_first else target(self.x)
 
-    def run(self, n: int, learn: Callable[[float, int], None] | None = None) -> tuple[np.ndarray, float]:
-        """The next n draws, and the acceptance rate; ``learn`` is told the probability of each acceptance."""
+    def run(
+        self, n: int, learn: Callable[[float, int], None] | None = None
+    ) -> tuple[np.ndarray, float]:
+        """The next n draws, and the acceptance rate; ``learn`` is told the probability of each
+        acceptance.
+        """
         draws, moves = np.empty((n, len(self.x))), 0
         for i in range(n):
             proposal = self._propose(self.x)
@@ -152,8 +190,8 @@ class Chain:
 def spectral_ess(x: np.ndarray) -> float:
     """Effective sample size of draws (n,) as ``effectiveSize`` of R's coda has it.
 
-    n times the variance over the spectral density at zero of an autoregression, by the equations of Yule and Walker,
-    whose order of at most 10 log10(n) has the least AIC; 0 if all draws are equal.
+    n times the variance over the spectral density at zero of an autoregression, by the equations of
+    Yule and Walker, whose order of at most 10 log10(n) has the least AIC; 0 if all draws are equal.
     """
     n, y = len(x), x - x.mean()
     if not np.any(y):
@@ -186,7 +224,9 @@ def path_move(path: Callable[..., Any], rng: np.random.Generator) -> Move:
         found = path(x, momentum, step_size=rng.uniform(0.6, 1.3), n_steps=n_steps)
         if found.diverging:
             return Proposal(x, 0.0, 0, moved=False)
-        return Proposal(found.z, 0.5 * float(momentum @ momentum - found.momentum @ found.momentum), 0)
+        return Proposal(
+            found.z, 0.5 * float(momentum @ momentum - found.momentum @ found.momentum), 0
+        )
 
     return propose
 
@@ -199,8 +239,11 @@ def kameleon_move(target: Banana, draws: np.ndarray, rng: np.random.Generator) -
     return lambda x: proposer.propose(rng, x)
 
 
-def kameleon_as_theirs(draws: np.ndarray, rng: np.random.Generator, *, corrected: bool = True) -> Move:
-    """Kameleon's proposal in the target's coordinates, with the authors' constants; also without its densities.
+def kameleon_as_theirs(
+    draws: np.ndarray, rng: np.random.Generator, *, corrected: bool = True
+) -> Move:
+    """Kameleon's proposal in the target's coordinates, with the authors' constants; also without
+    its densities.
 
     Their kernel is exp(-|x - y|² / s), where s is half of the median squared distance.
     """
@@ -223,7 +266,9 @@ def chosen_as_theirs(draws: np.ndarray, rng: np.random.Generator) -> Field:
     """The finite estimator with the best σ and λ that a search like the authors' (CMA-ES) finds."""
     n, dim = draws.shape
 
-    def moments(x: np.ndarray, frequencies: np.ndarray, phases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def moments(
+        x: np.ndarray, frequencies: np.ndarray, phases: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """C and b of their score matching."""
         angles, squares = x @ frequencies + phases, np.sum(frequencies**2, axis=0)
         sines = np.sin(angles)
@@ -293,7 +338,9 @@ def path_run(method: str, dim: int, n: int, seed: int) -> dict[str, float]:
         )  # frequencies of sd σ²/2, σ = .5
     elif method == "KMC finite":
         widths = [0.5, 1.0, 2.0]
-        estimator = FiniteKEF("gaussian", [w * dim**0.5 for w in widths], n_basis=n, base="uniform", random_state=seed)
+        estimator = FiniteKEF(
+            "gaussian", [w * dim**0.5 for w in widths], n_basis=n, base="uniform", random_state=seed
+        )
     field, n_steps = field_of(estimator, draws), int(rng.integers(100, 1001))
     z, momentum = rng.standard_normal(dim), rng.standard_normal(dim)
     energy = z @ z + momentum @ momentum
@@ -311,8 +358,14 @@ def path_run(method: str, dim: int, n: int, seed: int) -> dict[str, float]:
 
 
 def means(found: list[dict[str, str]], column: str, **where: Any) -> tuple[float, float, int]:
-    """Mean, standard deviation and number of the rows with these keys; the ESS of a chain that never moved is zero."""
-    values = [float(row[column]) for row in found if all(row[key] == str(value) for key, value in where.items())]
+    """Mean, standard deviation and number of the rows with these keys; the ESS of a chain that
+    never moved is zero.
+    """
+    values = [
+        float(row[column])
+        for row in found
+        if all(row[key] == str(value) for key, value in where.items())
+    ]
     if not values:
         return np.nan, np.nan, 0
     known = np.nan_to_num(values)
@@ -323,12 +376,16 @@ def table_3(found: list[dict[str, str]]) -> str:
     """Markdown: published and measured."""
     columns = ("acceptance", "mean_norm", "least_ess", "mean_ess", "least_ess_per_1000")
     lines = [
-        "| method | n | seeds | acceptance, published / here | norm of the mean | least ESS | mean ESS "
-        "| least ESS per 1,000 |",
+        "| method | n | seeds | acceptance, published / here | norm of the mean | least ESS | "
+        "mean ESS | least ESS per 1,000 |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for method in ("HMC", "RW", "KMC finite", "KMC defaults", "KAMH", *AS_AUTHORS):
-        published = ("KMC finite" if method.startswith("KMC") else "KAMH") if method in AS_AUTHORS else method
+        published = (
+            ("KMC finite" if method.startswith("KMC") else "KAMH")
+            if method in AS_AUTHORS
+            else method
+        )
         for n in (0, *SIZES):
             here = [means(found, column, figure=3, method=method, n=n) for column in columns]
             if not here[0][2]:
@@ -344,7 +401,9 @@ def table_3(found: list[dict[str, str]]) -> str:
 
 
 def table_5(found: list[dict[str, str]]) -> str:
-    """Markdown: acceptance for dimensions (rows) and n (columns): published / finite / theirs / defaults."""
+    """Markdown: acceptance for dimensions (rows) and n (columns): published / finite / theirs /
+    defaults.
+    """
     lines = [
         "| d | " + " | ".join(f"n = {n}" for n in SIZES) + " |",
         "| ---: |" + " ---: |" * len(SIZES),
@@ -356,19 +415,25 @@ def table_5(found: list[dict[str, str]]) -> str:
                 means(found, "acceptance", figure=5, method=method, dim=dim, n=n)
                 for method in ("KMC finite", "KMC theirs", "KMC defaults")
             ]
-            cells.append(" / ".join([f"{known:.2f}", *(f"{mean:.2f}" if k else "–" for mean, _, k in here)]))
+            cells.append(
+                " / ".join([f"{known:.2f}", *(f"{mean:.2f}" if k else "–" for mean, _, k in here)])
+            )
         lines.append(f"| {dim} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def main() -> None:
     """Run what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--figures", nargs="+", type=int, default=[3, 5], choices=(3, 5))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--dimensions", nargs="+", type=int, default=list(DIMENSIONS))
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--methods", default="", help="only those whose name this matches, a regular expression")
+    parser.add_argument(
+        "--methods", default="", help="only those whose name this matches, a regular expression"
+    )
     parser.add_argument("--seconds", type=float, default=np.inf, help="begin no run after so long")
     parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args()
@@ -378,10 +443,17 @@ def main() -> None:
             cells += [(3, method, 8, n) for method in ("KMC finite", "KMC defaults", "KAMH")]
             cells += [(3, method, 8, n) for method, sizes in AS_AUTHORS.items() if n in sizes]
         if 5 in options.figures:
-            cells += [(5, method, d, n) for method in ("KMC finite", "KMC theirs") for d in options.dimensions]
+            cells += [
+                (5, method, d, n)
+                for method in ("KMC finite", "KMC theirs")
+                for d in options.dimensions
+            ]
             cells += [(5, "KMC defaults", d, n) for d in options.dimensions if d < n]
     cells = [cell for cell in cells if re.search(options.methods, cell[1])]
-    known, begun = {tuple(row[name] for name in KEY) for row in read_rows(RESULTS)}, time.perf_counter()
+    known, begun = (
+        {tuple(row[name] for name in KEY) for row in read_rows(RESULTS)},
+        time.perf_counter(),
+    )
     for seed in range(0 if options.report else options.seeds):
         for figure, method, dim, n in cells:
             key = (figure, method, dim, n, seed)
@@ -390,7 +462,13 @@ def main() -> None:
             start = time.perf_counter()
             found = banana_run(method, n, seed) if figure == 3 else path_run(method, dim, n, seed)
             append_row(
-                RESULTS, COLUMNS, {**dict(zip(KEY, key, strict=True)), **found, "seconds": time.perf_counter() - start}
+                RESULTS,
+                COLUMNS,
+                {
+                    **dict(zip(KEY, key, strict=True)),
+                    **found,
+                    "seconds": time.perf_counter() - start,
+                },
             )
     print(table_3(read_rows(RESULTS)), table_5(read_rows(RESULTS)), sep="\n\n")
 

@@ -1,10 +1,12 @@
-"""Which choice of landmarks is best, and do leverage scores beat pivoted Cholesky? ``python benchmarks/landmarks.py``.
+"""Which choice of landmarks is best, and do leverage scores beat pivoted Cholesky? ``python
+benchmarks/landmarks.py``.
 
-Sutherland et al. (2018) and Pillaud-Vivien and Bach (2023) mention leverage scores for the choice of landmarks. Here m
-of n samples are drawn without replacement with probabilities proportional to the ridge leverage scores, the diagonal of
-K (K + n λ I)⁻¹ (El Alaoui and Mahoney 2015), computed exactly, for three λ. The others are kmc's own. Each has the
-Gaussian kernel with the best of some bandwidths by the truth, and the regularization that cross-validation chooses.
-Scores have the Fisher divergence (n = 500), spectra the mean relative error of five eigenvalues (n = 1,000).
+Sutherland et al. (2018) and Pillaud-Vivien and Bach (2023) mention leverage scores for the choice
+of landmarks. Here m of n samples are drawn without replacement with probabilities proportional to
+the ridge leverage scores, the diagonal of K (K + n λ I)⁻¹ (El Alaoui and Mahoney 2015), computed
+exactly, for three λ. The others are kmc's own. Each has the Gaussian kernel with the best of some
+bandwidths by the truth, and the regularization that cross-validation chooses. Scores have the
+Fisher divergence (n = 500), spectra the mean relative error of five eigenvalues (n = 1,000).
 """
 
 from __future__ import annotations
@@ -33,16 +35,24 @@ LEVERAGE = {f"leverage, λ = {ridge:g}": ridge for ridge in (1e-2, 1e-4, 1e-6)}
 BASELINE = "pivoted-cholesky"
 METHODS = ("uniform", BASELINE, "k-means", *LEVERAGE)
 SIZES = (20, 60)
-FACTORS = {"NystromKEF": (0.125, 0.25, 0.5, 1.0), "LiteKEF": (0.125, 0.25, 0.5, 1.0), "DiffusionMap": (0.5, 1.0, 2.0)}
+FACTORS = {
+    "NystromKEF": (0.125, 0.25, 0.5, 1.0),
+    "LiteKEF": (0.125, 0.25, 0.5, 1.0),
+    "DiffusionMap": (0.5, 1.0, 2.0),
+}
 """Of the median distance: bandwidths."""
 COUNT = 5
 
 
-def leverage(x: np.ndarray, bandwidth: float, ridge: float, count: int, rng: np.random.Generator) -> np.ndarray:
+def leverage(
+    x: np.ndarray, bandwidth: float, ridge: float, count: int, rng: np.random.Generator
+) -> np.ndarray:
     """Distinct samples, drawn in proportion to their ridge leverage scores."""
     gram = KernelSections(Gaussian(bandwidth), x).gram()
     scores = np.diag(linalg.solve(gram + len(x) * ridge * np.eye(len(x)), gram, assume_a="pos"))
-    chosen = rng.choice(len(x), count, replace=False, p=np.maximum(scores, 1e-12) / np.maximum(scores, 1e-12).sum())
+    chosen = rng.choice(
+        len(x), count, replace=False, p=np.maximum(scores, 1e-12) / np.maximum(scores, 1e-12).sum()
+    )
     return x[chosen]
 
 
@@ -86,7 +96,9 @@ def error(task: str, target: str, m: int, method: str, seed: int) -> float:
     found = []
     for factor in FACTORS[task]:
         bandwidth = factor * median_distance(x)
-        landmarks = leverage(x, bandwidth, LEVERAGE[method], m, rng) if method in LEVERAGE else method
+        landmarks = (
+            leverage(x, bandwidth, LEVERAGE[method], m, rng) if method in LEVERAGE else method
+        )
         options = {
             "kernel": "gaussian",
             "bandwidth": bandwidth,
@@ -98,7 +110,9 @@ def error(task: str, target: str, m: int, method: str, seed: int) -> float:
             estimate = DiffusionMap(COUNT, **options).fit(x).eigenvalues_
             found.append(relative_error(estimate, problem.eigenvalues(COUNT)))
         else:
-            estimator = {"NystromKEF": NystromKEF, "LiteKEF": LiteKEF}[task](base="gaussian", **options).fit(x)
+            estimator = {"NystromKEF": NystromKEF, "LiteKEF": LiteKEF}[task](
+                base="gaussian", **options
+            ).fit(x)
             found.append(fisher_divergence(estimator.gradient(test), problem.score(test)))
     return float(np.nanmin(found))
 
@@ -115,7 +129,9 @@ def mean_and_error(differences: np.ndarray) -> tuple[float, float]:
 
 
 def table(rows: list[dict]) -> str:
-    """Ratios of errors to those of pivoted Cholesky, geometric means over seeds, and their standard errors."""
+    """Ratios of errors to those of pivoted Cholesky, geometric means over seeds, and their standard
+    errors.
+    """
     others = [name for name in METHODS if name != BASELINE]
     lines = []
     for (task, target, m), group in grouped(rows, "task", "target", "m").items():
@@ -128,7 +144,9 @@ def table(rows: list[dict]) -> str:
 
 
 def verdict(rows: list[dict]) -> str:
-    """In how many cells the best leverage scores are ahead by two standard errors, of each choice and of the best."""
+    """In how many cells the best leverage scores are ahead by two standard errors, of each choice
+    and of the best.
+    """
     cells = [logarithms(group) for group in grouped(rows, "task", "target", "m").values()]
     known = [name for name in METHODS if name not in LEVERAGE]
     counts = dict.fromkeys([*known, "the best of these"], 0)
@@ -139,11 +157,16 @@ def verdict(rows: list[dict]) -> str:
             mean, error = mean_and_error(logs[leader] - logs[rival])
             counts[name] += mean + 2 * error < 0
     shown = ", ".join(f"{name} in {count}" for name, count in counts.items())
-    return f"Of {len(cells)} cells, the best of the leverage scores is ahead by two standard errors of {shown}."
+    return (
+        f"Of {len(cells)} cells, the best of the leverage scores is ahead "
+        f"by two standard errors of {shown}."
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args()

@@ -1,12 +1,13 @@
 """Errors of the learned surrogate after few evaluations: ``python benchmarks/learning.py --help``.
 
-For each target and seed, learning starts from 12 or 2 d over-dispersed points and is judged by further draws of the
-surrogate. Printed are the largest error of a mean, in true standard deviations, and of the log of a standard deviation,
-after each number of evaluations; the error in nats of the last predictions; and the processor time of the whole run,
-nearly all of it kmc's own. Where there is no variance, the mean is a median and the standard deviation a width.
+For each target and seed, learning starts from 12 or 2 d over-dispersed points and is judged by
+further draws of the surrogate. Printed are the largest error of a mean, in true standard
+deviations, and of the log of a standard deviation, after each number of evaluations; the error in
+nats of the last predictions; and the processor time of the whole run, nearly all of it kmc's own.
+Where there is no variance, the mean is a median and the standard deviation a width.
 
-With ``--budget``, whole runs of ``kmc.KernelHMC``: evaluations before the first draw, effective draws (in the worst
-coordinate) per 1,000 evaluations, the same errors of the draws, and warnings.
+With ``--budget``, whole runs of ``kmc.KernelHMC``: evaluations before the first draw, effective
+draws (in the worst coordinate) per 1,000 evaluations, the same errors of the draws, and warnings.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ import kmc
 from kmc.kernel_hmc.learning import Learning
 
 TARGETS = (
-    "correlated-regression", "gaussian-10d", "logistic", "banana-2d", "banana-8d", "student-t-5d", "bimodal-5d",
-    "unequal-5d", "t2-6d", "eight-schools", "eight-schools-centred", "fitzhugh-nagumo", "pints-oscillator", "demo",
-    "log-gamma-5d", "pints-cone", "ring",
+    "correlated-regression", "gaussian-10d", "logistic", "banana-2d", "banana-8d", "student-t-5d",
+    "bimodal-5d", "unequal-5d", "t2-6d", "eight-schools", "eight-schools-centred",
+    "fitzhugh-nagumo", "pints-oscillator", "demo", "log-gamma-5d", "pints-cone", "ring",
 )  # fmt: skip
 ITERATIONS = 60  # of 24 chains: 1,440 draws
 
 
 class CorrelatedRegression:
-    """A line through data far from the origin: intercept, slope and log sd, the first two with correlation -0.999."""
+    """A line through data far from the origin: intercept, slope and log sd, the first two with
+    correlation -0.999.
+    """
 
     dim = 3
 
@@ -51,14 +54,18 @@ class CorrelatedRegression:
         return float(-60 * x[2] - 0.5 * np.exp(-2 * x[2]) * (residual @ residual) - 0.5 * prior)
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and standard deviations, by a sum over the log sd; given it, the others are normal."""
+        """Return means and standard deviations, by a sum over the log sd; given it, the others are
+        normal.
+        """
         grid = np.linspace(-3.2, -1.3, 400)
         means, covariances, levels = [], [], []
         for log_sd in grid:
             precision = self._design.T @ self._design * np.exp(-2 * log_sd) + np.eye(2) / 100
             covariances.append(np.linalg.inv(precision))
             means.append(covariances[-1] @ self._design.T @ self._y * np.exp(-2 * log_sd))
-            levels.append(self(np.append(means[-1], log_sd)) + 0.5 * np.linalg.slogdet(covariances[-1])[1])
+            levels.append(
+                self(np.append(means[-1], log_sd)) + 0.5 * np.linalg.slogdet(covariances[-1])[1]
+            )
         weights = np.exp(np.array(levels) - max(levels))
         weights /= weights.sum()
         points = np.column_stack([np.array(means), grid])
@@ -73,7 +80,9 @@ class CorrelatedRegression:
 
 
 def target(name: str) -> tuple[Callable, np.ndarray, np.ndarray, Callable, bool]:
-    """Return a log-density, true means and standard deviations, start points, and whether tails are heavy."""
+    """Return a log-density, true means and standard deviations, start points, and whether tails are
+    heavy.
+    """
     if name == "correlated-regression":
         density = CorrelatedRegression()
         return density, *density.moments(), density.initial, False
@@ -82,11 +91,17 @@ def target(name: str) -> tuple[Callable, np.ndarray, np.ndarray, Callable, bool]
         return known.log_density, known.truth.mean, known.truth.sd, known.initial, False
     hard = shape(name)
     policy = "spread" if hard.label is None else "cover"
-    return hard.density, hard.truth.center, hard.truth.scale, lambda rng, k: hard.initial(policy, rng, k), hard.heavy
+    return (
+        hard.density,
+        hard.truth.center,
+        hard.truth.scale,
+        lambda rng, k: hard.initial(policy, rng, k),
+        hard.heavy,
+    )
 
 
 def errors(draws: np.ndarray, mean: np.ndarray, sd: np.ndarray, heavy: bool) -> tuple[float, float]:
-    """Return the largest error of a mean, in standard deviations, and of a log standard deviation."""
+    """Return the largest errors of a mean, in standard deviations, and a log standard deviation."""
     if heavy:
         low, center, high = np.quantile(draws, [0.05, 0.5, 0.95], axis=0)
         scale = (high - low) / 3.29
@@ -95,8 +110,12 @@ def errors(draws: np.ndarray, mean: np.ndarray, sd: np.ndarray, heavy: bool) -> 
     return float(np.abs((center - mean) / sd).max()), float(np.abs(np.log(scale / sd)).max())
 
 
-def cell(name: str, seed: int, counts: list[int]) -> tuple[dict[int, tuple[float, float]], float, float]:
-    """Return errors by number of evaluations, the error of the last predictions, and seconds of processor time."""
+def cell(
+    name: str, seed: int, counts: list[int]
+) -> tuple[dict[int, tuple[float, float]], float, float]:
+    """Return errors by number of evaluations, the error of the last predictions, and seconds of
+    processor time.
+    """
     density, mean, sd, initial, heavy = target(name)
     rng = np.random.default_rng([seed, 77])
     start = initial(rng, max(12, 2 * len(mean)))
@@ -132,13 +151,18 @@ def run(name: str, seed: int, budget: int, sampler: object) -> str:
     ess = float(arviz.ess(arviz.convert_to_dataset(x))["x"].min()) * 1000 / attrs["n_evaluations"]
     center, scale = errors(x.reshape(-1, len(mean)), mean, sd, heavy)
     said = " ".join(json.loads(attrs["warning_codes"]))
-    return f"{attrs['n_evaluations_warmup']:>8}{ess:>6.0f}{center:>8.2f} /{scale:4.2f}{seconds:>9.1f}  {said}"
+    return (
+        f"{attrs['n_evaluations_warmup']:>8}{ess:>6.0f}{center:>8.2f} /{scale:4.2f}"
+        f"{seconds:>9.1f}  {said}"
+    )
 
 
 def whole_runs(names: list[str], seeds: range, budget: int) -> None:
     """Print a row for each target and seed."""
     warnings.simplefilter("ignore")  # they are printed
-    print(f"{'target':24}{'seed':>4} {'learned':>8}{'ESS':>6}{'errors':>14}{'seconds':>9}  warnings")
+    print(
+        f"{'target':24}{'seed':>4} {'learned':>8}{'ESS':>6}{'errors':>14}{'seconds':>9}  warnings"
+    )
     for name in names:
         for seed in seeds:
             print(f"{name:24}{seed:>4} {run(name, seed, budget, kmc.KernelHMC())}", flush=True)
@@ -146,7 +170,9 @@ def whole_runs(names: list[str], seeds: range, budget: int) -> None:
 
 def main() -> None:
     """Print a row for each target and seed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--targets", default=",".join(TARGETS), help="comma-separated")
     parser.add_argument("--evaluations", default="100,200,400", help="comma-separated, ascending")
     parser.add_argument("--seeds", type=int, default=2)
@@ -166,7 +192,9 @@ def main() -> None:
     for name in options.targets.split(","):
         for seed in seeds:
             found, nats, seconds = cell(name, seed, counts)
-            columns = "".join(f"{found[count][0]:>8.2f} /{found[count][1]:4.2f}" for count in counts)
+            columns = "".join(
+                f"{found[count][0]:>8.2f} /{found[count][1]:4.2f}" for count in counts
+            )
             print(f"{name:24}{seed:>4}{columns}{nats:>8.2f}{seconds:>9.1f}", flush=True)
 
 

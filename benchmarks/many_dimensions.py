@@ -7,7 +7,9 @@ from scipy.optimize import minimize
 
 
 class Informed:
-    """A standard normal prior and data that inform five directions, as in an inverse problem: precisions up to 200."""
+    """A standard normal prior and data that inform five directions, as in an inverse problem:
+    precisions up to 200.
+    """
 
     dim = 100
 
@@ -26,7 +28,9 @@ class Informed:
 
 
 class LogisticColumns:
-    """Logistic regression of a thousand outcomes on a hundred columns; standard normal coefficients."""
+    """Logistic regression of a thousand outcomes on a hundred columns; standard normal
+    coefficients.
+    """
 
     dim = 100
     rows = 1000
@@ -43,14 +47,22 @@ class LogisticColumns:
         return float(self._values(np.asarray(x)[None])[0])
 
     def sample(self, rng, n) -> np.ndarray:
-        """Draws (n, d) by importance resampling from the Laplace approximation; some occur several times."""
-        mode = minimize(lambda x: -self(x), np.zeros(self.dim), jac=self._downhill, method="L-BFGS-B").x
+        """Draws (n, d) by importance resampling from the Laplace approximation; some occur several
+        times.
+        """
+        mode = minimize(
+            lambda x: -self(x), np.zeros(self.dim), jac=self._downhill, method="L-BFGS-B"
+        ).x
         share = 1 / (1 + np.exp(self._signed @ mode))
-        precision = (self._signed * (share * (1 - share))[:, None]).T @ self._signed + np.eye(self.dim)
+        precision = (self._signed * (share * (1 - share))[:, None]).T @ self._signed + np.eye(
+            self.dim
+        )
         root = self._wider * np.linalg.cholesky(np.linalg.inv(precision))
         unit = rng.standard_normal((self._proposals * n, self.dim))
         x = mode + unit @ root.T
-        log_weights = np.concatenate([self._values(part) for part in np.array_split(x, 100)]) + 0.5 * np.sum(unit**2, 1)
+        log_weights = np.concatenate(
+            [self._values(part) for part in np.array_split(x, 100)]
+        ) + 0.5 * np.sum(unit**2, 1)
         weights = np.exp(log_weights - log_weights.max())
         return x[rng.choice(len(x), n, p=weights / weights.sum())]
 

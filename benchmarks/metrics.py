@@ -1,19 +1,20 @@
 r"""Quality of a run's draws, compared with the truth.
 
-Everything is computed per coordinate and reported for the worst one. ``ess(y)`` is ArviZ's effective sample size of the
-mean of y over the chains, from this run's draws alone. A standard error is that of a run with this effective size on
-the true distribution (so that a run that misses the tails does not get small errors for it):
+Everything is computed per coordinate and reported for the worst one. ``ess(y)`` is ArviZ's
+effective sample size of the mean of y over the chains, from this run's draws alone. A standard
+error is that of a run with this effective size on the true distribution (so that a run that misses
+the tails does not get small errors for it):
 
 - mean: :math:`\mathrm{sd} / \sqrt{\mathrm{ess}(x)}`;
-- sd: :math:`\mathrm{sd} \sqrt{(\kappa - 1) / 4\,\mathrm{ess}((x - \mu)^2)}`, with the true mean :math:`\mu` and
-  kurtosis :math:`\kappa`; deviations are from the true mean;
+- sd: :math:`\mathrm{sd} \sqrt{(\kappa - 1) / 4\,\mathrm{ess}((x - \mu)^2)}`, with the true mean
+  :math:`\mu` and kurtosis :math:`\kappa`; deviations are from the true mean;
 - quantile at p: the fraction of draws below the true quantile is compared with p, in units of
   :math:`\sqrt{p (1 - p) / \mathrm{ess}(1[x \le q_p])}`;
-- 5-95 % width: the slopes of the true quantile function convert the errors of the two fractions to errors of the two
-  quantiles; they are added as if independent.
+- 5-95 % width: the slopes of the true quantile function convert the errors of the two fractions to
+  errors of the two quantiles; they are added as if independent.
 
-A run is called wrong if a mean is off by more than .1 true sd, or a 5-95 % width is outside .93-1.07 of the true one,
-and by more than three standard errors.
+A run is called wrong if a mean is off by more than .1 true sd, or a 5-95 % width is outside
+.93-1.07 of the true one, and by more than three standard errors.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ def quality(draws: np.ndarray, truth: Truth) -> dict[str, float]:
     Returns
     -------
     dict
-        ``ess`` and ``tail_ess``: the smallest bulk and tail ESS; ``rhat``: the largest; ``mean_error``, ``sd_error``,
-        ``q05_error``, ``q95_error``: the largest, in standard errors; ``bias``: the largest error of a mean, in true
-        sds; ``width_min`` and ``width_max``: 5-95 % widths over the true ones; ``width_excess``: the largest amount by
-        which a width is further from 1 than .07 and three of its standard errors, negative if none is.
+        ``ess`` and ``tail_ess``: the smallest bulk and tail ESS; ``rhat``: the largest;
+        ``mean_error``, ``sd_error``, ``q05_error``, ``q95_error``: the largest, in standard errors;
+        ``bias``: the largest error of a mean, in true sds; ``width_min`` and ``width_max``: 5-95 %
+        widths over the true ones; ``width_excess``: the largest amount by which a width is further
+        from 1 than .07 and three of its standard errors, negative if none is.
     """
     flat = draws.reshape(-1, draws.shape[-1])
     square = (draws - truth.mean) ** 2
@@ -49,7 +51,9 @@ def quality(draws: np.ndarray, truth: Truth) -> dict[str, float]:
     low, high = np.quantile(flat, TAILS, axis=0)
     true_width = truth.quantiles[1] - truth.quantiles[0]
     width = (high - low) / true_width
-    width_error = np.hypot(low_share[1] * truth.slopes[0], high_share[1] * truth.slopes[1]) / true_width
+    width_error = (
+        np.hypot(low_share[1] * truth.slopes[0], high_share[1] * truth.slopes[1]) / true_width
+    )
     return {
         "ess": bulk_ess(draws),
         "tail_ess": _per_coordinate(draws, az.ess, method="tail", prob=(0.05, 0.95)).min(),
@@ -75,7 +79,9 @@ def bulk_ess(draws: np.ndarray) -> float:
 
 
 def wrong(row: dict) -> bool:
-    """Whether a row is of a run that a scientist must not be given; a run with missing numbers is wrong."""
+    """Whether a row is of a run that a scientist must not be given; a run with missing numbers is
+    wrong.
+    """
     excess = row["bias_excess"], row["width_excess"]
     return any(value == "" or math.isnan(value) or value > 0 for value in excess)
 
@@ -83,7 +89,9 @@ def wrong(row: dict) -> bool:
 def _share_below(draws, quantile, p):
     """Error (d,) of the fraction of draws below the true quantile, and its standard error (d,)."""
     below = (draws <= quantile).astype(float)
-    return below.mean((0, 1)) - p, np.sqrt(p * (1 - p) / _per_coordinate(below, az.ess, method="mean"))
+    return below.mean((0, 1)) - p, np.sqrt(
+        p * (1 - p) / _per_coordinate(below, az.ess, method="mean")
+    )
 
 
 def _per_coordinate(draws, statistic, **options):
@@ -93,7 +101,9 @@ def _per_coordinate(draws, statistic, **options):
 # Summaries of a cell's seeds, and requirements on them
 
 TIMES_BEST_PEER = {  # at 6,000 evaluations; 3 on the others
-    **dict.fromkeys(("banana-2d", "banana-8d", "gaussian-10d", "gaussian-30d", "gaussian-50d", "ring"), 20),
+    **dict.fromkeys(
+        ("banana-2d", "banana-8d", "gaussian-10d", "gaussian-30d", "gaussian-50d", "ring"), 20
+    ),
     **dict.fromkeys(("logistic", "student-t-5d", "log-gamma-5d", "eight-schools"), 10),
     **dict.fromkeys(("fitzhugh-nagumo", "demo", "bimodal-2d", "bimodal-5d"), 5),
 }
@@ -106,7 +116,16 @@ def summarize(group: list[dict]) -> dict:
     column = {name: [row[name] for row in group] for name in group[0]}
     is_wrong, warned = [wrong(row) for row in group], [row["warnings"] > 0 for row in group]
     worst = min(range(len(group)), key=lambda i: column["ess_per_1000"][i])
-    largest = ("rhat", "mean_error", "sd_error", "q05_error", "q95_error", "bias", "sd_ratio_error", "q05_shift")
+    largest = (
+        "rhat",
+        "mean_error",
+        "sd_error",
+        "q05_error",
+        "q95_error",
+        "bias",
+        "sd_ratio_error",
+        "q05_shift",
+    )
     return {
         **{name: group[0][name] for name in ("target", "method", "budget", "dim")},
         "seeds": len(group),
@@ -127,7 +146,9 @@ def summarize(group: list[dict]) -> dict:
 
 
 def best_peer(found: dict, target: str, peers, right: bool = False) -> dict | None:
-    """The summary of the peer with the largest median ESS; with ``right``, among those with no wrong seed."""
+    """The summary of the peer with the largest median ESS; with ``right``, among those with no
+    wrong seed.
+    """
     there = [found[target, peer] for peer in peers if (target, peer) in found]
     if right:
         there = [s for s in there if not s["wrong_unwarned"] + s["wrong_warned"]]
@@ -135,7 +156,9 @@ def best_peer(found: dict, target: str, peers, right: bool = False) -> dict | No
 
 
 def times(found: dict, target: str, peers, right: bool = False) -> float:
-    """The default sampler's median ESS per evaluation over the best peer's; NaN if either is missing."""
+    """The default sampler's median ESS per evaluation over the best peer's; NaN if either is
+    missing.
+    """
     best = best_peer(found, target, peers, right)
     if best is None or (target, "kmc") not in found:
         return math.nan
@@ -145,7 +168,8 @@ def times(found: dict, target: str, peers, right: bool = False) -> float:
 def bars(found: dict, budget: int, peers, noisy) -> list[str]:
     """Requirements on the default sampler at that budget, and whether they hold, one sentence each.
 
-    `found` has the summaries of this budget by (target, method), `noisy` the names of the noisy targets.
+    `found` has the summaries of this budget by (target, method), `noisy` the names of the noisy
+    targets.
     """
     ours = {target: s for (target, method), s in found.items() if method == "kmc"}
     plain = [target for target in ours if target not in noisy]
@@ -159,30 +183,54 @@ def bars(found: dict, budget: int, peers, noisy) -> list[str]:
         s, asked = ours[target], TIMES_BEST_PEER.get(target, 3) if budget < 20_000 else 1
         if not math.isnan(ratio[target]):
             among_right = times(found, target, peers, right=True)
-            against = "no peer is right" if math.isnan(among_right) else f"{among_right:.3g} times the best right one"
-            unbiased = math.inf if math.isnan(among_right) else among_right  # the bar is relative to unbiased peers
-            line(unbiased >= asked, f"{target}: {ratio[target]:.3g} times the best peer; {against} ({asked})")
+            against = (
+                "no peer is right"
+                if math.isnan(among_right)
+                else f"{among_right:.3g} times the best right one"
+            )
+            # the bar is relative to unbiased peers
+            unbiased = math.inf if math.isnan(among_right) else among_right
+            line(
+                unbiased >= asked,
+                f"{target}: {ratio[target]:.3g} times the best peer; {against} ({asked})",
+            )
         may_be_warned = budget < 20_000 or target in MAY_FAIL_WARNED
         failed = s["wrong_unwarned"] + (0 if may_be_warned else s["wrong_warned"])
         which = f" ({s['wrong_seeds']})" if s["wrong_seeds"] else ""
         line(
             not failed,
-            f"{target}: {s['wrong_unwarned']} of {s['seeds']} seeds wrong without a warning, {s['wrong_warned']} with "
-            f"one{which}; means off by at most {s['bias']:.2g} sd, widths {s['width_min']:.2f}–{s['width_max']:.2f}",
+            f"{target}: {s['wrong_unwarned']} of {s['seeds']} seeds wrong without a warning, "
+            f"{s['wrong_warned']} with one{which}; means off by at most {s['bias']:.2g} sd, "
+            f"widths {s['width_min']:.2f}–{s['width_max']:.2f}",
         )
     known = [ratio[target] for target in plain if not math.isnan(ratio[target])]
     if known and budget >= 20_000:
         many = sum(r >= 10 for r in known)
-        line(many >= 0.75 * len(known), f"10 times the best peer on {many} of {len(known)} targets (three quarters)")
+        line(
+            many >= 0.75 * len(known),
+            f"10 times the best peer on {many} of {len(known)} targets (three quarters)",
+        )
     seen = [target for target in ours if target in noisy]
     if seen:
-        good = [t for t in seen if ratio[t] >= 5 and not ours[t]["wrong_unwarned"] + ours[t]["wrong_warned"]]
-        line(len(good) >= 3, f"noisy: unbiased and 5 times the best baseline on {len(good)} of {len(seen)} (three)")
+        good = [
+            t
+            for t in seen
+            if ratio[t] >= 5 and not ours[t]["wrong_unwarned"] + ours[t]["wrong_warned"]
+        ]
+        line(
+            len(good) >= 3,
+            f"noisy: unbiased and 5 times the best baseline on {len(good)} of {len(seen)} (three)",
+        )
     if plain:
         right = sum(s["seeds"] - s["wrong_unwarned"] - s["wrong_warned"] for s in ours.values())
-        warned, hits = (sum(s[name] for s in ours.values()) for name in ("right_warned", "wrong_warned"))
+        warned, hits = (
+            sum(s[name] for s in ours.values()) for name in ("right_warned", "wrong_warned")
+        )
         missed = sum(s["wrong_unwarned"] for s in ours.values())
-        line(warned <= FALSE_ALARMS * right, f"{warned} of {right} right runs have a warning (at most 5 %)")
+        line(
+            warned <= FALSE_ALARMS * right,
+            f"{warned} of {right} right runs have a warning (at most 5 %)",
+        )
         lines.append(f"      {hits} of {hits + missed} wrong runs have a warning")
         over = [s["target"] for s in found.values() if s["most_evaluations"] > budget]
         line(not over, f"no run exceeds its budget{': ' + ', '.join(over) if over else ''}")
@@ -192,5 +240,8 @@ def bars(found: dict, budget: int, peers, noisy) -> list[str]:
         line(memory < MEMORY_MB, f"at most {memory:.0f} MB, on {largest} (under {MEMORY_MB})")
         ten = [ours[target]["overhead_ms"] for target in plain if ours[target]["dim"] == 10]
         if ten:
-            line(max(ten) < OVERHEAD_MS, f"{max(ten):.2f} ms an evaluation in ten dimensions (under {OVERHEAD_MS})")
+            line(
+                max(ten) < OVERHEAD_MS,
+                f"{max(ten):.2f} ms an evaluation in ten dimensions (under {OVERHEAD_MS})",
+            )
     return lines

@@ -1,4 +1,6 @@
-"""Tables that commands write: between markers such as ``<!-- name: begin -->``, or as a page of ``results``."""
+"""Tables that commands write: between markers such as ``<!-- name: begin -->``, or as a page of
+``results``.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def head(title: str, command: str, rows: tuple[str, ...] = (), printed: str = ""
     That is said of each file of rows in ``results``, or of what was `printed`.
     """
     lines = [f"# {title}", "", f"    {command}", ""]
-    lines += [f"- Rows: [{name}]({name}), last changed {_when(HERE / 'results' / name)}." for name in rows]
+    lines += [
+        f"- Rows: [{name}]({name}), last changed {_when(HERE / 'results' / name)}." for name in rows
+    ]
     return "\n".join([*lines, *([f"Measured {printed}."] if printed else []), "", ""])
 
 
@@ -43,7 +47,9 @@ def version() -> str:
 
 def _git(*arguments: str) -> str:
     try:
-        done = subprocess.run(["git", "-C", str(HERE), *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", "-C", str(HERE), *arguments], capture_output=True, text=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError):  # no git, or an archive of the sources
         return ""
     return done.stdout.strip()

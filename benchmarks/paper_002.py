@@ -1,4 +1,6 @@
-"""Figures and tables of paper 002, Kpotufe and Sriperumbudur (2020), for ``benchmarks/papers.py``."""
+"""Figures and tables of paper 002, Kpotufe and Sriperumbudur (2020), for
+``benchmarks/papers.py``.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,16 @@ TITLE = "Kpotufe and Sriperumbudur (2020), *Gaussian sketching yields a J-L lemm
 def clusters() -> Entry:
     claims = []
     for (data,), group in grouped(rows("spectral_sketches_figure1"), "data").items():
-        at = grouped([row for row in group if row["scale"] == 1.0 and row["components"] == 2], "method")
+        at = grouped(
+            [row for row in group if row["scale"] == 1.0 and row["components"] == 2], "method"
+        )
         shares = {method: mean(found, "plane") for (method,), found in at.items()}
         claims.append(
             Claim(
-                f"In two dimensions K-JL separates {data} that no line separates, as a random version of KPCA.",
-                f"share on the right side of a line: {shares['K-JL']:.2f} after K-JL, {shares['KPCA']:.2f} after KPCA, "
-                f"{shares['k-means']:.2f} before",
+                f"In two dimensions K-JL separates {data} that no line separates, as a random "
+                f"version of KPCA.",
+                f"share on the right side of a line: {shares['K-JL']:.2f} after K-JL, "
+                f"{shares['KPCA']:.2f} after KPCA, {shares['k-means']:.2f} before",
                 shares["K-JL"] > shares["k-means"] + 0.05,
             )
         )
@@ -30,50 +35,70 @@ def sketches_command(part: str) -> str:
 
 
 def data_sets() -> Entry:
-    limits = "it describes three data sets (Avila, IoT, Bank Notes) that this repository does not have"
-    return Entry("002", "Table 1, data", f"{sketches_command('table2')} --data PATH.csv", [], limits)
+    limits = (
+        "it describes three data sets (Avila, IoT, Bank Notes) that this repository does not have"
+    )
+    return Entry(
+        "002", "Table 1, data", f"{sketches_command('table2')} --data PATH.csv", [], limits
+    )
 
 
 def clustering() -> Entry:
     found, seconds = rows("spectral_sketches_table2"), rows("spectral_sketches_times")
     names, close, stable, shown = [], 0, 0, []
     for (data,), group in grouped(found, "data").items():
-        by_method = {method: [row["rand"] for row in one] for (method,), one in grouped(group, "method").items()}
+        by_method = {
+            method: [row["rand"] for row in one]
+            for (method,), one in grouped(group, "method").items()
+        }
         ours, others = by_method["K-JL"], [by_method[name] for name in ("Nyström", "KPCA")]
         names.append(data)
         close += all(np.mean(ours) > np.mean(other) - 0.011 for other in others)
         stable += all(np.std(ours, ddof=1) < np.std(other, ddof=1) for other in others)
         spreads = " / ".join(number(float(np.std(one, ddof=1))) for one in (ours, *others))
-        shown.append((f"{data} {' / '.join(f'{np.mean(one):.3f}' for one in (ours, *others))}", f"{data} {spreads}"))
+        shown.append(
+            (
+                f"{data} {' / '.join(f'{np.mean(one):.3f}' for one in (ours, *others))}",
+                f"{data} {spreads}",
+            )
+        )
     quick, times = 0, []
     for (data,), group in grouped(seconds, "data").items():
         medians = {
-            m: float(np.median([row["seconds"] for row in one])) for (m,), one in grouped(group, "method").items()
+            m: float(np.median([row["seconds"] for row in one]))
+            for (m,), one in grouped(group, "method").items()
         }
         quick += medians["K-JL"] <= 1.05 * min(medians["Nyström"], medians["KPCA"])
-        times.append(f"{data} {' / '.join(number(1e3 * medians[m]) for m in ('K-JL', 'Nyström', 'KPCA'))}")
+        times.append(
+            f"{data} {' / '.join(number(1e3 * medians[m]) for m in ('K-JL', 'Nyström', 'KPCA'))}"
+        )
     claims = [
         Claim(
             "K-JL clusters as well as Nyström and KPCA (Rand indices at most 0.011 lower).",
-            f"on {close} of {len(names)} data sets; K-JL / Nyström / KPCA: {', '.join(one for one, _ in shown)}",
+            f"on {close} of {len(names)} data sets; K-JL / Nyström / KPCA: "
+            f"{', '.join(one for one, _ in shown)}",
             close == len(names),
         ),
         Claim(
             "K-JL is the most stable.",
-            f"on {stable} of {len(names)}; standard deviations: {', '.join(one for _, one in shown)}",
+            f"on {stable} of {len(names)}; standard deviations: "
+            f"{', '.join(one for _, one in shown)}",
             stable == len(names),
         ),
         Claim(
             "K-JL takes the least time.",
-            f"within 5% of the least at {quick} of {len(times)} sizes; K-JL / Nyström / KPCA in ms: {', '.join(times)}",
+            f"within 5% of the least at {quick} of {len(times)} sizes; K-JL / Nyström / KPCA in "
+            f"ms: {', '.join(times)}",
             quick == len(times),
         ),
     ]
     limits = (
-        f"Rand indices on other data ({', '.join(names)}); `--data PATH.csv` measures the paper's, which this "
-        "repository does not have"
+        f"Rand indices on other data ({', '.join(names)}); `--data PATH.csv` measures the paper's, "
+        "which this repository does not have"
     )
-    return Entry("002", "Table 2, Rand index and time", sketches_command("table2,times"), claims, limits)
+    return Entry(
+        "002", "Table 2, Rand index and time", sketches_command("table2,times"), claims, limits
+    )
 
 
 def sketch_sizes() -> Entry:
@@ -83,14 +108,23 @@ def sketch_sizes() -> Entry:
         at_n = grouped([row for row in group if row["components"] == 10], "subsample").values()
         at_d = grouped([row for row in group if row["subsample"] == 200], "components").values()
         spread = [float(np.ptp([mean(one, "rand") for one in groups])) for groups in (at_n, at_d)]
-        here = f"its mean varies by {number(spread[0])} over n at d = 10, by {number(spread[1])} over d at n = 200"
+        here = (
+            f"its mean varies by {number(spread[0])} over n at d = 10, "
+            f"by {number(spread[1])} over d at n = 200"
+        )
         statement = f"For the Rand index n matters more than d: {method}, {data}."
         claims.append(Claim(statement, here, spread[0] > spread[1]))
     for group in grouped(found, "data", "subsample", "components").values():
-        spreads = {m: float(np.std([row["rand"] for row in one])) for (m,), one in grouped(group, "method").items()}
+        spreads = {
+            m: float(np.std([row["rand"] for row in one]))
+            for (m,), one in grouped(group, "method").items()
+        }
         cells += max(spreads.values()) > 0
         stable += max(spreads.values()) > 0 and spreads["K-JL"] <= min(spreads.values())
-    here = f"it has the least standard deviation in {stable} of {cells} cells in which any method varies"
+    here = (
+        f"it has the least standard deviation in {stable} of {cells} cells "
+        "in which any method varies"
+    )
     claims.append(Claim("K-JL is the most stable.", here, stable > cells / 2))
     limits = "two shapes of figure 1 instead of IoT, which this repository does not have"
     return Entry("002", "Figure 2, sizes n and d", sketches_command("figure2"), claims, limits)
@@ -106,14 +140,14 @@ def rate_of_sketches() -> Entry:
     claims = [
         Claim(
             "Errors of inner products are of the order (n ∧ d)^-1/2.",
-            f"slope {fitted:.2f} with n = d = {sides[0]} to {sides[-1]:,}; errors of {ends[0]} to {ends[1]}, relative "
-            "to the largest product",
+            f"slope {fitted:.2f} with n = d = {sides[0]} to {sides[-1]:,}; errors of {ends[0]} to "
+            f"{ends[1]}, relative to the largest product",
             fitted < -0.4,
         ),
         Claim(
             "The smaller of n and d decides.",
-            f"with one of the two {sides[-1]:,} and the other {sides[0]}: {number(apart[0])} (n small), "
-            f"{number(apart[1])} (d small)",
+            f"with one of the two {sides[-1]:,} and the other {sides[0]}: {number(apart[0])} (n "
+            f"small), {number(apart[1])} (d small)",
             min(apart) > 2 * errors[sides[-1], sides[-1]],
         ),
     ]

@@ -13,21 +13,36 @@ TITLE = "Pillaud-Vivien and Bach (2023), *Kernelized diffusion maps*"
 def hermite_line() -> Entry:
     found = rows("hermite", part="figure 1")
     medians = {
-        (method, n): [float(np.median([row["cosine"] for row in group if row["mode"] == k])) for k in range(1, 6)]
+        (method, n): [
+            float(np.median([row["cosine"] for row in group if row["mode"] == k]))
+            for k in range(1, 6)
+        ]
         for (method, n), group in grouped(found, "method", "n").items()
     }
     exact = medians[spectral_hermite.PENALIZED, 30]
     seeds = len({row["seed"] for row in found})
     claims = [
-        Claim(f"Algorithm 1 finds the Hermite polynomial of degree {k}.", f"cosine {cosine:.2f}", cosine > 0.8)
+        Claim(
+            f"Algorithm 1 finds the Hermite polynomial of degree {k}.",
+            f"cosine {cosine:.2f}",
+            cosine > 0.8,
+        )
         for k, cosine in enumerate(exact, 1)
     ]
     n = max(n for _, n in medians)
     default = ", ".join(f"{cosine:.2f}" for cosine in medians[spectral_hermite.RITZ, n])
     beside = f"kmc's default with {n:,} points: cosines of {default}"
-    limits = f"the paper shows one sample of 30 points and gives no bandwidth: medians of {seeds} samples, bandwidth 1"
+    limits = (
+        "the paper shows one sample of 30 points and gives no bandwidth: "
+        f"medians of {seeds} samples, bandwidth 1"
+    )
     return Entry(
-        "003", "Figure 1, Hermite polynomials", "python benchmarks/spectral_hermite.py", claims, limits, beside
+        "003",
+        "Figure 1, Hermite polynomials",
+        "python benchmarks/spectral_hermite.py",
+        claims,
+        limits,
+        beside,
     )
 
 
@@ -39,9 +54,13 @@ def rate_of_maps() -> Entry:
             [r for r in found if (r.dim, r.method) == (dim, spectral_hermite.FOURIER)]
         )
         statement = f"Errors are at most of the order n^-1/4 in every dimension, here d = {dim}."
-        claims.append(Claim(statement, f"slope {fitted:.2f} ± {error:.2f}", fitted - 2 * error <= -0.25))
+        claims.append(
+            Claim(statement, f"slope {fitted:.2f} ± {error:.2f}", fitted - 2 * error <= -0.25)
+        )
         for method in (spectral_hermite.RITZ, spectral_hermite.SCORE):
-            fitted, error = spectral_hermite.rate([r for r in found if (r.dim, r.method) == (dim, method)])
+            fitted, error = spectral_hermite.rate(
+                [r for r in found if (r.dim, r.method) == (dim, method)]
+            )
             beside.append(f"{fitted:.2f} ± {error:.2f} ({method}, d = {dim})")
     limits = "n is 10,000 at most, and the bias of the theorem's λ = n^-1/4 is still large there"
     return Entry(

@@ -1,4 +1,6 @@
-"""An entry of docs/papers.md: a figure, a table or a rate of a paper, with the paper's statements and kmc's numbers."""
+"""An entry of docs/papers.md: a figure, a table or a rate of a paper, with the paper's statements
+and kmc's numbers.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class Claim(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A figure, a table or a rate; without claims it is not measured, for the reason in ``limits``."""
+    """A figure, table or rate; without claims it is not measured, for the reason in ``limits``."""
 
     paper: str  # 001 to 004
     item: str
@@ -44,21 +46,30 @@ class Entry(NamedTuple):
             return "not measured"
         if not any(claim.holds for claim in self.claims):
             return "not reproduced"
-        return "in part" if self.limits or not all(claim.holds for claim in self.claims) else "reproduced"
+        return (
+            "in part"
+            if self.limits or not all(claim.holds for claim in self.claims)
+            else "reproduced"
+        )
 
     @property
     def reason(self) -> str:
         """Why the verdict is not "reproduced"."""
         failed = sum(not claim.holds for claim in self.claims)
         counted = (
-            f"{failed} of {len(self.claims)} statements {'does' if failed == 1 else 'do'} not hold" if failed else ""
+            f"{failed} of {len(self.claims)} statements {'does' if failed == 1 else 'do'} not hold"
+            if failed
+            else ""
         )
         return "; ".join(filter(None, [counted, self.limits]))
 
 
 def rows(name: str, **values: object) -> list[Row]:
     """The rows of a file of results with these values."""
-    found = [{key: parsed(text) for key, text in row.items()} for row in read_rows(RESULTS / f"{name}.csv")]
+    found = [
+        {key: parsed(text) for key, text in row.items()}
+        for row in read_rows(RESULTS / f"{name}.csv")
+    ]
     return [row for row in found if all(row[key] == value for key, value in values.items())]
 
 

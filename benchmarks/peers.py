@@ -1,11 +1,12 @@
 """The methods under test: kmc, and gradient-free peers.
 
-A method takes (problem, seed, budget) and returns runs, of which the one with the largest ESS is reported. For peers
-there are several, as burn-in and number of walkers are chosen in hindsight, which flatters them. Every evaluation
-counts, including starts, and one beyond the budget raises. A peer is imported when it is first used.
+A method takes (problem, seed, budget) and returns runs, of which the one with the largest ESS is
+reported. For peers there are several, as burn-in and number of walkers are chosen in hindsight,
+which flatters them. Every evaluation counts, including starts, and one beyond the budget raises. A
+peer is imported when it is first used.
 
-Left out, because its draws are biased: emcee's snooker move (with exact starts the sd is .84 in five
-dimensions), alone and in the mixture that emcee's documentation recommends.
+Left out, because its draws are biased: emcee's snooker move (with exact starts the sd is .84 in
+five dimensions), alone and in the mixture that emcee's documentation recommends.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from kmc.model.toys import Gaussian
 
 CHAINS = 4
 BURN_INS = (1 / 6, 1 / 3, 1 / 2)
-FEWEST = 20  # draws of a chain: from a handful ArviZ finds no autocorrelation, and an ESS above their number
+# draws of a chain: from a handful ArviZ finds no autocorrelation, and an ESS above their number
+FEWEST = 20
 INITIAL_PHASE = 200  # sweeps without adaptation, as in PINTS's controller
 
 
@@ -54,8 +56,8 @@ class Run:
 class Counted:
     """A log-density that counts its evaluations, and separates its own time from the sampler's.
 
-    Overhead is processor time (of one thread, see :mod:`sampling`), so that other load on the machine does not add to
-    it.
+    Overhead is processor time (of one thread, see :mod:`sampling`), so that other load on the
+    machine does not add to it.
     """
 
     def __init__(self, log_density: Callable[[np.ndarray], float], budget: int):
@@ -85,7 +87,7 @@ class Counted:
 
 
 def run_kmc(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]:
-    """kmc with default settings, four chains. A tiny run on another target comes first, to compile."""
+    """kmc with default settings, four chains. A tiny run on another target compiles it first."""
     import kmc
 
     compile_seconds = _compiled(sampler)
@@ -115,7 +117,9 @@ def _compiled(sampler: str) -> float:
     normal, start = Gaussian(10), time.perf_counter()
     options = _options_of(sampler)
     initial = normal.sample(np.random.default_rng(0), CHAINS)
-    kmc.sample(normal, 10, initial, options, draws=None, max_evaluations=600, seed=0, progress=False)
+    kmc.sample(
+        normal, 10, initial, options, draws=None, max_evaluations=600, seed=0, progress=False
+    )
     return time.perf_counter() - start
 
 
@@ -124,7 +128,9 @@ def _options_of(sampler: str):
     import kmc
 
     unnamed = {
-        "score-hmc": kmc.ScoreHMC(kmc.scores.LiteKEF(n_basis=200), warmup_sampler=kmc.AdaptiveMetropolis()),
+        "score-hmc": kmc.ScoreHMC(
+            kmc.scores.LiteKEF(n_basis=200), warmup_sampler=kmc.AdaptiveMetropolis()
+        ),
     }
     return unnamed.get(sampler, sampler)
 
@@ -139,7 +145,9 @@ def run_emcee(problem: Problem, seed: int, budget: int, move: str) -> list[Run]:
     for walkers in _ensembles(problem):
         initial = problem.initial(np.random.default_rng(seed), walkers)
         target = Counted(problem.black_box(seed), budget)
-        sampler = emcee.EnsembleSampler(walkers, problem.dim, target, moves=getattr(emcee.moves, move)())
+        sampler = emcee.EnsembleSampler(
+            walkers, problem.dim, target, moves=getattr(emcee.moves, move)()
+        )
         state = emcee.State(initial, random_state=np.random.RandomState(seed).get_state())
         sampler.run_mcmc(state, budget // walkers - 1)
         runs += _burnt(target.run(sampler.get_chain().swapaxes(0, 1), f"{walkers} walkers"))
@@ -150,7 +158,9 @@ def run_zeus(problem: Problem, seed: int, budget: int) -> list[Run]:
     """Ensemble slice sampling, stopped at the evaluation that would exceed the budget."""
     zeus = peer_package("zeus", "zeus-mcmc")
     if problem.noisy:
-        raise Unavailable("a slice has no estimate to keep: the noise of every point on it is drawn anew")
+        raise Unavailable(
+            "a slice has no estimate to keep: the noise of every point on it is drawn anew"
+        )
     runs = []
     for walkers in _ensembles(problem):
         initial = problem.initial(np.random.default_rng(seed), walkers)
@@ -189,7 +199,9 @@ def run_pints_acmc(problem: Problem, seed: int, budget: int) -> list[Run]:
 
 
 def run_pints_dream(problem: Problem, seed: int, budget: int) -> list[Run]:
-    """DREAM: at least eight chains and one per dimension, with crossover rates adapted over the first third."""
+    """DREAM: at least eight chains and one per dimension, with crossover rates adapted over the
+    first third.
+    """
     pints = peer_package("pints", "pints")
     chains = max(8, problem.dim)
     initial, target = _start(problem, seed, chains, budget)
@@ -199,14 +211,20 @@ def run_pints_dream(problem: Problem, seed: int, budget: int) -> list[Run]:
         if sweep == sweeps // 3:
             sampler.set_initial_phase(False)
         draws.append(sampler.tell([target(x) for x in sampler.ask()])[0])
-    return _enough(_burnt(target.run(np.array(draws).swapaxes(0, 1), f"{chains} chains"), BURN_INS[1:]), budget)
+    return _enough(
+        _burnt(target.run(np.array(draws).swapaxes(0, 1), f"{chains} chains"), BURN_INS[1:]), budget
+    )
 
 
 def run_pymc(problem: Problem, seed: int, budget: int) -> list[Run]:
-    """DEMetropolisZ on a black box: four chains, a third of the steps for tuning, two evaluations a step."""
+    """DEMetropolisZ on a black box: four chains, a third of the steps for tuning, two evaluations a
+    step.
+    """
     pymc = peer_package("pymc", "pymc")
     if problem.noisy:
-        raise Unavailable("DEMetropolisZ evaluates its state again at every step, and so draws its noise anew")
+        raise Unavailable(
+            "DEMetropolisZ evaluates its state again at every step, and so draws its noise anew"
+        )
     initial, target = _start(problem, seed, CHAINS, budget)
     start = time.perf_counter()
     with pymc.Model():
@@ -241,7 +259,11 @@ def _burnt(run: Run, burn_ins=BURN_INS) -> list[Run]:
     """The run without each of these fractions of its draws."""
     n = run.draws.shape[1]
     return [
-        replace(run, draws=run.draws[:, round(share * n) :], setting=f"{run.setting}, burn-in {share:.0%}".lstrip(", "))
+        replace(
+            run,
+            draws=run.draws[:, round(share * n) :],
+            setting=f"{run.setting}, burn-in {share:.0%}".lstrip(", "),
+        )
         for share in burn_ins
         if round((1 - share) * n) >= FEWEST
     ]

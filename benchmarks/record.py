@@ -1,7 +1,9 @@
-"""Run benchmarks and write what each prints into a page: ``python benchmarks/record.py accuracy startup``.
+"""Run benchmarks and write what each prints into a page: ``python benchmarks/record.py accuracy
+startup``.
 
-A page, ``results/NAME.md``, has its question as title, the command, the version of kmc, the time, and the output.
-Commands that keep rows in CSV files run only what these lack; ``--report`` makes pages of the rows that there are.
+A page, ``results/NAME.md``, has its question as title, the command, the version of kmc, the time,
+and the output. Commands that keep rows in CSV files run only what these lack; ``--report`` makes
+pages of the rows that there are.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", 
 
 
 class Page(NamedTuple):
-    """A question, the script and its options, its pictures, and the CSV files of scripts that keep rows."""
+    """A question, the script and its options, its pictures, and the CSV files of scripts that keep
+    rows.
+    """
 
     question: str
     command: tuple[str, ...]
@@ -32,7 +36,9 @@ class Page(NamedTuple):
 GALERKIN = (1, 2, 3, 4, 5, 6)  # figures; 7 to 10 come from the rows of figure 3
 PAGES = {
     "startup": Page("How long until the first draw?", ("startup.py",)),
-    "overhead": Page("What do executors, stores and the progress display add to an evaluation?", ("run.py",)),
+    "overhead": Page(
+        "What do executors, stores and the progress display add to an evaluation?", ("run.py",)
+    ),
     "hermite": Page(
         "Figure 1 of kernelized diffusion maps: Hermite polynomials, and the rate of theorem 9",
         ("spectral_hermite.py",),
@@ -54,7 +60,8 @@ PAGES = {
         ("spectral_circle.csv",),
     ),
     "assembly": Page(
-        "How near is the assembly of forms to matrix products, and how much faster than klap?", ("spectral_speed.py",)
+        "How near is the assembly of forms to matrix products, and how much faster than klap?",
+        ("spectral_speed.py",),
     ),
     "complexity": Page(
         "Table 1 of the Galerkin paper: time and memory in samples, functions and dimension",
@@ -62,7 +69,8 @@ PAGES = {
         ("spectral_scaling.csv",),
     ),
     "spectral-peers": Page(
-        "Spectra and embeddings beside klap, deeptime, pydiffmap and scikit-learn", ("spectral_peers.py",)
+        "Spectra and embeddings beside klap, deeptime, pydiffmap and scikit-learn",
+        ("spectral_peers.py",),
     ),
     "chains": Page("Spectra of Markov chains beside deeptime", ("spectral_chains.py",)),
     "trajectories": Page(
@@ -76,25 +84,43 @@ PAGES = {
     ),
     "galerkin": Page(
         "Figures 1 to 6 of the Galerkin paper",
-        ("spectral_galerkin.py", "--size", "full", "--only", ",".join(f"figure{k}" for k in GALERKIN)),
+        (
+            "spectral_galerkin.py",
+            "--size",
+            "full",
+            "--only",
+            ",".join(f"figure{k}" for k in GALERKIN),
+        ),
         tuple(f"galerkin_figure{k}.csv" for k in GALERKIN),
         tuple(f"galerkin_figure{k}.png" for k in GALERKIN),
     ),
     "sketches": Page(
         "Figures and tables of the paper on sketches of kernel features",
         ("spectral_sketches.py", "--seeds", "30"),
-        tuple(f"spectral_sketches_{part}.csv" for part in ("figure1", "figure2", "table2", "times", "theorem1")),
+        tuple(
+            f"spectral_sketches_{part}.csv"
+            for part in ("figure1", "figure2", "table2", "times", "theorem1")
+        ),
         ("spectral_sketches_figure1.png",),
     ),
     "scores": Page(
         "Figures 1 to 3 of the paper on Nyström score estimators, its rate, and speed",
         ("scores.py",),
-        tuple(f"scores_{part}.csv" for part in ("figure1", "figure2", "figure3", "figure3b", "convergence", "speed")),
-        tuple(f"scores_{part}.png" for part in ("figure1", "figure2", "figure3", "figure3b", "convergence")),
+        tuple(
+            f"scores_{part}.csv"
+            for part in ("figure1", "figure2", "figure3", "figure3b", "convergence", "speed")
+        ),
+        tuple(
+            f"scores_{part}.png"
+            for part in ("figure1", "figure2", "figure3", "figure3b", "convergence")
+        ),
     ),
-    "landmarks": Page("Do leverage scores choose better landmarks?", ("landmarks.py",), ("landmarks.csv",)),
+    "landmarks": Page(
+        "Do leverage scores choose better landmarks?", ("landmarks.py",), ("landmarks.csv",)
+    ),
     "score-defaults": Page(
-        "Score estimators at their defaults beside kscore's, tuned by the truth", ("score_defaults.py", "--seeds", "1")
+        "Score estimators at their defaults beside kscore's, tuned by the truth",
+        ("score_defaults.py", "--seeds", "1"),
     ),
     "kmc-2015": Page(
         "Figures 3 and 5 of the paper on kernel Hamiltonian Monte Carlo",
@@ -123,13 +149,16 @@ def record(name: str, report: bool, folder: Path) -> None:
     pictures = "".join(f"\n![{picture}](../pictures/{picture})\n" for picture in page.pictures)
     command = f"python benchmarks/record.py {name}"
     called = f"It prints what `python benchmarks/{' '.join(page.command)}` prints.\n\n"
-    output = re.sub(r"^(?!\|)(.+)\n(?=\|)", r"\1\n\n", done.stdout.strip(), flags=re.MULTILINE)  # tables by themselves
+    # tables by themselves
+    output = re.sub(r"^(?!\|)(.+)\n(?=\|)", r"\1\n\n", done.stdout.strip(), flags=re.MULTILINE)
     text = head(page.question, command, page.rows, printed) + called + output + "\n" + pictures
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="+", choices=PAGES, metavar="NAME", help=", ".join(PAGES))
     parser.add_argument("--report", action="store_true", help="run no cell that a CSV file lacks")
     parser.add_argument("--folder", type=Path, default=HERE / "results", help="where the pages go")

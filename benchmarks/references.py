@@ -1,10 +1,12 @@
-"""Make references.json, the truth of every benchmark problem: ``python benchmarks/references.py [problem ...]``.
+"""Make references.json, the truth of every benchmark problem: ``python benchmarks/references.py
+[problem ...]``.
 
-Problems whose marginals have a closed form use it, by quadrature over at most one variable (``marginals``), and
-"pints-logistic" quadrature over all three, as sampling is less precise than what is compared with it. The others use
-importance sampling, which shares nothing with the Markov chains under test: a mixture of Student-t is fitted to the
-flattened posterior in a few rounds, and then draws independently of the earlier rounds. Its effective size and
-Pareto k-hat are stored; k-hat above .5 is an error. Standard errors come from forty batches. Hierarchies draw for
+Problems whose marginals have a closed form use it, by quadrature over at most one variable
+(``marginals``), and "pints-logistic" quadrature over all three, as sampling is less precise than
+what is compared with it. The others use importance sampling, which shares nothing with the Markov
+chains under test: a mixture of Student-t is fitted to the flattened posterior in a few rounds, and
+then draws independently of the earlier rounds. Its effective size and Pareto k-hat are stored;
+k-hat above .5 is an error. Standard errors come from forty batches. Hierarchies draw for
 themselves.
 """
 
@@ -24,7 +26,17 @@ from hierarchies import STORED
 from scipy import interpolate, optimize, stats
 from scipy.special import betainc, logsumexp, ndtr
 from sklearn.mixture import GaussianMixture
-from targets import DENSITIES, REFERENCES, TAILS, Cone, EightSchools, Funnel, LogGamma, LogisticGrowth, StudentT
+from targets import (
+    DENSITIES,
+    REFERENCES,
+    TAILS,
+    Cone,
+    EightSchools,
+    Funnel,
+    LogGamma,
+    LogisticGrowth,
+    StudentT,
+)
 
 from kmc.model import lotka_volterra
 from kmc.model.toys import Banana, Bimodal, Gaussian, Ring
@@ -47,8 +59,14 @@ def reference(name: str) -> dict:
     else:
         x, weights, quality = _importance_sample(density, np.random.default_rng(1))
     whole = _summary(x, weights)
-    parts = [_summary(*part) for part in zip(np.array_split(x, BATCHES), np.array_split(weights, BATCHES), strict=True)]
-    error = {key: np.std([part[key] for part in parts], axis=0, ddof=1) / np.sqrt(BATCHES) for key in whole}
+    parts = [
+        _summary(*part)
+        for part in zip(np.array_split(x, BATCHES), np.array_split(weights, BATCHES), strict=True)
+    ]
+    error = {
+        key: np.std([part[key] for part in parts], axis=0, ddof=1) / np.sqrt(BATCHES)
+        for key in whole
+    }
     errors = {key: _rounded(value, 2).tolist() for key, value in error.items()}
     return quality | {"draws": len(x)} | _entry(density, whole) | {"standard_error": errors}
 
@@ -75,8 +93,12 @@ class Marginal:
 
 def closed_form(known: list[Marginal]) -> dict[str, np.ndarray]:
     """The fields of targets.Truth."""
-    below, center, above = (np.array([[_quantile(m, p) for m in known] for p in TAILS + step]) for step in _STEPS)
-    moments = {name: np.array([getattr(m, name) for m in known]) for name in ("mean", "sd", "kurtosis")}
+    below, center, above = (
+        np.array([[_quantile(m, p) for m in known] for p in TAILS + step]) for step in _STEPS
+    )
+    moments = {
+        name: np.array([getattr(m, name) for m in known]) for name in ("mean", "sd", "kurtosis")
+    }
     return moments | {"quantiles": center, "slopes": (above - below) / 0.02}
 
 
@@ -95,13 +117,17 @@ def _(density: Gaussian):
 def _(density: Banana):
     x, weights = _normal_grid(10.0)
     bent = _mixture(weights, -density.b * (x * x - 100), np.ones_like(x))
-    return [_mixture([1.0], [0.0], [10.0]), bent] + [_mixture([1.0], [0.0], [1.0])] * (density.dim - 2)
+    return [_mixture([1.0], [0.0], [10.0]), bent] + [_mixture([1.0], [0.0], [1.0])] * (
+        density.dim - 2
+    )
 
 
 @marginals.register
 def _(density: Bimodal):
     shift = 0.5 * density.separation / math.sqrt(density.dim)
-    return [_mixture([density.weight, 1 - density.weight], [shift, -shift], [1.0, 1.0])] * density.dim
+    return [
+        _mixture([density.weight, 1 - density.weight], [shift, -shift], [1.0, 1.0])
+    ] * density.dim
 
 
 @marginals.register
@@ -119,7 +145,9 @@ def _(density: Cone):
 @marginals.register
 def _(density: Funnel):
     v, weights = _normal_grid(density.sd)
-    return [_mixture([1.0], [0.0], [density.sd])] + [_mixture(weights, 0 * v, np.exp(v / 2))] * (density.dim - 1)
+    return [_mixture([1.0], [0.0], [density.sd])] + [_mixture(weights, 0 * v, np.exp(v / 2))] * (
+        density.dim - 1
+    )
 
 
 @marginals.register
@@ -134,14 +162,17 @@ def _(density: LogGamma):
 
 @marginals.register
 def _(density: EightSchools):
-    # Given tau, the rest is Gaussian: y_j ~ N(mu, v_j) with v_j = errors_j^2 + tau^2, and mu ~ N(0, 25).
+    # Given tau, the rest is Gaussian: y_j ~ N(mu, v_j) with v_j = errors_j^2 + tau^2, and mu ~ N(0,
+    # 25).
     log_tau = np.linspace(-40, 16, 20_001)
     tau = np.exp(log_tau)[:, None]
     v = density.errors**2 + tau**2
     precision = 1 / 25 + (1 / v).sum(1)
     center = (density.effects / v).sum(1) / precision
     fit = (density.effects**2 / v).sum(1) - precision * center**2
-    log_weights = log_tau - np.log1p(tau[:, 0] ** 2 / 25) - 0.5 * (fit + np.log(precision) + np.log(v).sum(1))
+    log_weights = (
+        log_tau - np.log1p(tau[:, 0] ** 2 / 25) - 0.5 * (fit + np.log(precision) + np.log(v).sum(1))
+    )
     weights = np.exp(log_weights - log_weights.max())
     means = tau * (density.effects - center[:, None]) / v
     sds = np.sqrt(density.errors**2 / v + (tau / v) ** 2 / precision[:, None])
@@ -153,7 +184,9 @@ def _(density: EightSchools):
 def _(density: LogisticGrowth):
     mode = optimize.minimize(lambda x: -density(x), density.guess, method="BFGS")
     sds = np.sqrt(np.diag(mode.hess_inv))
-    return by_quadrature(density, [at + sd * np.linspace(-10, 10, 81) for at, sd in zip(mode.x, sds, strict=True)])
+    return by_quadrature(
+        density, [at + sd * np.linspace(-10, 10, 81) for at, sd in zip(mode.x, sds, strict=True)]
+    )
 
 
 def by_quadrature(density, lines: list[np.ndarray]) -> list[Marginal]:
@@ -170,7 +203,9 @@ def by_quadrature(density, lines: list[np.ndarray]) -> list[Marginal]:
 
 
 def _normal_grid(sd):
-    """Points of a grid that is wide enough for fourth moments of exp, and their probabilities under N(0, sd^2)."""
+    """Points of a grid that is wide enough for fourth moments of exp, and their probabilities under
+    N(0, sd^2).
+    """
     x = sd * np.linspace(-25, 25, 20_001)
     return x, np.exp(-0.5 * (x / sd) ** 2)
 
@@ -183,11 +218,15 @@ def _mixture(weights, means, sds) -> Marginal:
     from_mean, variances = (means - mean) ** 2, sds**2
     variance = weights @ (from_mean + variances)
     fourth = weights @ (from_mean**2 + 6 * from_mean * variances + 3 * variances**2)
-    return Marginal(mean, math.sqrt(variance), fourth / variance**2, lambda x: weights @ ndtr((x - means) / sds))
+    return Marginal(
+        mean, math.sqrt(variance), fourth / variance**2, lambda x: weights @ ndtr((x - means) / sds)
+    )
 
 
 def _spherical(r, weights, dim) -> Marginal:
-    """A coordinate of a spherical distribution with these radii: the square of its cosine is Beta(1/2, (d - 1)/2)."""
+    """A coordinate of a spherical distribution with these radii: the square of its cosine is
+    Beta(1/2, (d - 1)/2).
+    """
     weights = weights / weights.sum()
     variance, fourth = weights @ r**2 / dim, 3 * (weights @ r**4) / (dim * (dim + 2))
 
@@ -204,7 +243,9 @@ def _tabulated(x, weights) -> Marginal:
     mean = weights @ x
     variance, fourth = weights @ (x - mean) ** 2, weights @ (x - mean) ** 4
     share = np.cumsum(weights) - 0.5 * weights
-    return Marginal(mean, math.sqrt(variance), fourth / variance**2, lambda at: np.interp(at, x, share))
+    return Marginal(
+        mean, math.sqrt(variance), fourth / variance**2, lambda at: np.interp(at, x, share)
+    )
 
 
 def _of_scipy(distribution) -> Marginal:
@@ -229,7 +270,10 @@ def check_demo() -> None:
     x = fast.guess + 0.2 * rng.standard_normal((100, fast.dim))
     difference = [fast(row) - lotka_volterra.log_density(row) for row in x]
     if np.ptp(difference) > 2e-3:
-        sys.exit(f"the demo's two log-densities differ by {min(difference)} to {max(difference)}: not by a constant")
+        sys.exit(
+            f"the demo's two log-densities differ by {min(difference)} to {max(difference)}: not "
+            f"by a constant"
+        )
 
 
 def _importance_sample(density, rng):
@@ -243,25 +287,46 @@ def _importance_sample(density, rng):
         mixture = fit.weights_, fit.means_, fit.covariances_
     x, weights, k_hat, log_evidence = _weighted_draws(density, mixture, rng, DRAWS)
     if k_hat > 0.5:
-        sys.exit(f"k-hat is {k_hat:.2f}: the proposal does not cover the posterior, and the weights cannot be trusted")
+        sys.exit(
+            f"k-hat is {k_hat:.2f}: the proposal does not cover the posterior, and the weights "
+            f"cannot be trusted"
+        )
     size = round(weights.sum() ** 2 / (weights**2).sum())
-    quality = {"method": "importance sampling", "effective_draws": size, "pareto_k": round(k_hat, 2)}
+    quality = {
+        "method": "importance sampling",
+        "effective_draws": size,
+        "pareto_k": round(k_hat, 2),
+    }
     error = (len(weights) / size - 1) / len(weights)
-    return x, weights, quality | {"log_evidence": round(log_evidence, 5), "log_evidence_error": round(error**0.5, 5)}
+    return (
+        x,
+        weights,
+        quality
+        | {"log_evidence": round(log_evidence, 5), "log_evidence_error": round(error**0.5, 5)},
+    )
 
 
 def _weighted_draws(density, mixture, rng, n, power=1.0):
-    """Draws (n, d) from a mixture of Student-t (weights, locations, shapes), their weights for p^power, and k-hat.
+    """Draws (n, d) from a mixture of Student-t (weights, locations, shapes), their weights for
+    p^power, and k-hat.
 
     The last is the log of the mean weight.
     """
     shares, *parameters = mixture
-    parts = [stats.multivariate_t(location, shape, df=5) for location, shape in zip(*parameters, strict=True)]
+    parts = [
+        stats.multivariate_t(location, shape, df=5)
+        for location, shape in zip(*parameters, strict=True)
+    ]
     counts = rng.multinomial(n, shares)
-    drawn = [np.reshape(t.rvs(k, random_state=rng), (k, t.dim)) for t, k in zip(parts, counts, strict=True)]
+    drawn = [
+        np.reshape(t.rvs(k, random_state=rng), (k, t.dim))
+        for t, k in zip(parts, counts, strict=True)
+    ]
     x = np.concatenate(drawn)
     x = rng.permutation(x)
-    log_proposal = logsumexp([np.log(a) + t.logpdf(x) for a, t in zip(shares, parts, strict=True)], axis=0)
+    log_proposal = logsumexp(
+        [np.log(a) + t.logpdf(x) for a, t in zip(shares, parts, strict=True)], axis=0
+    )
     log_weights = power * np.array([density(row) for row in x]) - log_proposal
     log_mean = float(logsumexp(log_weights) - np.log(n))
     return x, np.exp(log_weights - log_weights.max()), float(az.psislw(log_weights)[1]), log_mean
@@ -294,21 +359,34 @@ def _quantiles(x, weights, p):
 
 
 def _rounded(value, digits=6):
-    """Rounded to this many significant digits: the file stays small, and rounding is far below the standard errors."""
+    """Rounded to this many significant digits: the file stays small, and rounding is far below the
+    standard errors.
+    """
     return np.vectorize(lambda number: float(f"{number:.{digits}g}"))(value)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("problems", nargs="*", metavar="problem", help=f"of {', '.join(KNOWN)}; default: all")
+    parser.add_argument(
+        "problems", nargs="*", metavar="problem", help=f"of {', '.join(KNOWN)}; default: all"
+    )
     chosen = parser.parse_args().problems or list(KNOWN)
     if unknown := set(chosen) - set(KNOWN):
-        parser.error(f"unknown problem {', '.join(sorted(unknown))}: choose from {', '.join(KNOWN)}")
+        parser.error(
+            f"unknown problem {', '.join(sorted(unknown))}: choose from {', '.join(KNOWN)}"
+        )
     if "demo" in chosen:
         check_demo()
     entries = json.loads(REFERENCES.read_text()) if REFERENCES.exists() else {}
     for name in chosen:
         entries[name] = reference(name)
-        print(name, {key: value for key, value in entries[name].items() if key not in ("truth", "standard_error")})
+        print(
+            name,
+            {
+                key: value
+                for key, value in entries[name].items()
+                if key not in ("truth", "standard_error")
+            },
+        )
     lines = [f'"{name}": {json.dumps(entries[name])}' for name in KNOWN if name in entries]
     REFERENCES.write_text("{\n" + ",\n".join(lines) + "\n}\n")

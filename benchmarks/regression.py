@@ -1,9 +1,9 @@
 """Is the sampler as efficient as it was? ``python benchmarks/regression.py --help``.
 
-Effective samples per evaluation of the default sampler on five targets, five seeds each, at 2,000 evaluations. The
-median over seeds is compared with that in results/regression.csv; the exit code is 1 if one fell by a fifth or more. It
-takes about three minutes of one core. A change that is meant to cost efficiency is accepted with ``--accept``, which
-writes the file: say why in the commit.
+Effective samples per evaluation of the default sampler on five targets, five seeds each, at 2,000
+evaluations. The median over seeds is compared with that in results/regression.csv; the exit code is
+1 if one fell by a fifth or more. It takes about three minutes of one core. A change that is meant
+to cost efficiency is accepted with ``--accept``, which writes the file: say why in the commit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def measured(jobs: int) -> dict[str, float]:
     if failures:
         sys.exit("\n".join(failures))
     return {
-        target: statistics.median(store.rows[target, "kmc", seed, BUDGET]["ess_per_1000"] for seed in range(SEEDS))
+        target: statistics.median(
+            store.rows[target, "kmc", seed, BUDGET]["ess_per_1000"] for seed in range(SEEDS)
+        )
         for target in TARGETS
     }
 
@@ -57,7 +59,9 @@ def compared(before: Mapping[str, float], now: Mapping[str, float]) -> tuple[str
     lines, fallen = ["| target | before | now | ratio |", "| --- | ---: | ---: | ---: |"], []
     for target, value in now.items():
         ratio = value / before[target] if target in before else float("nan")
-        lines.append(f"| {target} | {before.get(target, float('nan')):.0f} | {value:.0f} | {ratio:.2f} |")
+        lines.append(
+            f"| {target} | {before.get(target, float('nan')):.0f} | {value:.0f} | {ratio:.2f} |"
+        )
         if not ratio > LEAST:
             fallen.append(target)
     return "\n".join(lines), fallen
@@ -65,9 +69,13 @@ def compared(before: Mapping[str, float], now: Mapping[str, float]) -> tuple[str
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and compare or accept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
-    parser.add_argument("--accept", action="store_true", help="write the medians to results/regression.csv")
+    parser.add_argument(
+        "--accept", action="store_true", help="write the medians to results/regression.csv"
+    )
     options = parser.parse_args(arguments)
     now = measured(options.jobs)
     if options.accept:

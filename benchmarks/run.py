@@ -1,9 +1,9 @@
 """The overhead of a run per evaluation: ``python benchmarks/run.py``.
 
-Direct calls, executors, and other layers between a sampler and the log-density are measured in one run, in
-turns, with a log-density that costs nothing. Each figure is the median over rounds; *overhead* is relative to a direct
-call. ``--measures`` selects some of them; those of dask need ``pip install -e ".[dask]"``. Then the store and the
-progress are measured in whole runs.
+Direct calls, executors, and other layers between a sampler and the log-density are measured in one
+run, in turns, with a log-density that costs nothing. Each figure is the median over rounds;
+*overhead* is relative to a direct call. ``--measures`` selects some of them; those of dask need
+``pip install -e ".[dask]"``. Then the store and the progress are measured in whole runs.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ MEASURES = {
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--measures", nargs="+", choices=list(MEASURES), default=list(MEASURES))
     parser.add_argument("--evaluations", type=int, default=8000, help="evaluations of a whole run")
     parser.add_argument("--rounds", type=int, default=11)

@@ -1,7 +1,7 @@
 """The fraction of a run's time that its store and its progress take, at 1 ms per evaluation.
 
-The time is that spent in their own methods, so that other work on the machine, which slows both alike, has no
-influence.
+The time is that spent in their own methods, so that other work on the machine, which slows both
+alike, has no influence.
 """
 
 from __future__ import annotations
@@ -56,10 +56,14 @@ def log_density(x: np.ndarray) -> float:
 
 
 class Stopwatch:
-    """Seconds spent in some methods of some classes, within the context; of nested calls only the outer one counts."""
+    """Seconds spent in some methods of some classes, within the context; of nested calls only the
+    outer one counts.
+    """
 
     def __init__(self, methods: dict[type, tuple[str, ...]]):
-        self._plain = {(kind, name): getattr(kind, name) for kind, names in methods.items() for name in names}
+        self._plain = {
+            (kind, name): getattr(kind, name) for kind, names in methods.items() for name in names
+        }
         self._inside = False
         self.seconds = 0.0
 
@@ -96,8 +100,15 @@ def terminal() -> Iterator[io.StringIO]:
 
 
 def measured(part: Part, evaluations: int) -> tuple[float, float, int]:
-    """Seconds of the run, seconds of the part itself, and bytes that it wrote to the disk or the screen."""
-    asked = {"dim": part.dim, "sampler": part.sampler, "seed": 1, "progress": part.name == "progress"}
+    """Seconds of the run, seconds of the part itself, and bytes that it wrote to the disk or the
+    screen.
+    """
+    asked = {
+        "dim": part.dim,
+        "sampler": part.sampler,
+        "seed": 1,
+        "progress": part.name == "progress",
+    }
     with warnings.catch_warnings(), terminal() as screen, tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
         kmc.sample(log_density, draws=20, warmup=20, **asked)  # compiles
@@ -107,7 +118,11 @@ def measured(part: Part, evaluations: int) -> tuple[float, float, int]:
             began = time.perf_counter()
             kmc.sample(log_density, draws=None, max_evaluations=evaluations, **asked)
             seconds = time.perf_counter() - began
-        size = sum(512 * os.stat(f"{at}/{name}").st_blocks for at, _, names in os.walk(folder) for name in names)
+        size = sum(
+            512 * os.stat(f"{at}/{name}").st_blocks
+            for at, _, names in os.walk(folder)
+            for name in names
+        )
         return seconds, watch.seconds, screen.tell() - before if part.name == "progress" else size
 
 
@@ -121,5 +136,8 @@ def shares(evaluations: int) -> str:
     for part in PARTS:
         seconds, own, size = measured(part, evaluations)
         share = f"{100 * own / seconds:.2f}"
-        lines.append(f"| {part.name} | {part.dim} | {part.sampler} | {share} | {part.bar} | {seconds:.1f} | {size} |")
+        lines.append(
+            f"| {part.name} | {part.dim} | {part.sampler} | {share} | {part.bar} | {seconds:.1f} "
+            f"| {size} |"
+        )
     return "\n".join(lines)

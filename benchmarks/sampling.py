@@ -1,8 +1,9 @@
 """Samplers at fixed budgets of evaluations: ``python benchmarks/sampling.py --help``.
 
-A cell is (target, method, seed, budget). Cells that differ only by their seed run one after the other in a separate
-process with one thread, and each row is appended to results/sampling.csv as soon as it is ready; existing rows
-are not run again. The benchmark counts all evaluations, including starts, warm-up and burn-in.
+A cell is (target, method, seed, budget). Cells that differ only by their seed run one after the
+other in a separate process with one thread, and each row is appended to results/sampling.csv as
+soon as it is ready; existing rows are not run again. The benchmark counts all evaluations,
+including starts, warm-up and burn-in.
 """
 
 from __future__ import annotations
@@ -54,19 +55,44 @@ DEFINITIONS = """\
 
 The truth comes from exact draws if a target has them, otherwise from quadrature or importance sampling
 (`python benchmarks/references.py`).
-"""
+"""  # noqa: E501
 KEY = ("target", "method", "seed", "budget")
 COLUMNS = (
     *KEY,
-    *("dim", "evaluations", "ess_per_1000", "tail_ess_per_1000", "seconds", "overhead_ms", "compile_seconds"),
+    *(
+        "dim",
+        "evaluations",
+        "ess_per_1000",
+        "tail_ess_per_1000",
+        "seconds",
+        "overhead_ms",
+        "compile_seconds",
+    ),
     *("memory_mb", "warnings", "setting", "ess", "tail_ess", "rhat"),
     *("mean_error", "sd_error", "q05_error", "q95_error"),
-    *("bias", "sd_ratio_error", "q05_shift", "q95_shift", "width_min", "width_max", "bias_excess", "width_excess"),
+    *(
+        "bias",
+        "sd_ratio_error",
+        "q05_shift",
+        "q95_shift",
+        "width_min",
+        "width_max",
+        "bias_excess",
+        "width_excess",
+    ),
     *("version", "said"),
 )
 
 DEFAULT_METHODS = ("kmc", "kmc adaptive Metropolis", "emcee stretch", "emcee DE", "zeus")
-FRONT_TARGETS = ("banana-2d", "gaussian-10d", "ring", "bimodal-2d", "logistic", "fitzhugh-nagumo", "demo")
+FRONT_TARGETS = (
+    "banana-2d",
+    "gaussian-10d",
+    "ring",
+    "bimodal-2d",
+    "logistic",
+    "fitzhugh-nagumo",
+    "demo",
+)
 FRONT_METHODS = ("kmc", "kmc adaptive Metropolis", "emcee stretch", "emcee DE")
 FRONT_SEEDS, FRONT_BUDGET = 3, 6000
 
@@ -78,7 +104,9 @@ def run_cell(target: str, method: str, seed: int, budget: int) -> dict:
     """One row of the CSV, computed in this process."""
     task = problem(target)
     runs = METHODS[method](task, seed, budget)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1 << 20 if sys.platform == "darwin" else 1 << 10
+    )
     run = max(runs, key=lambda run: bulk_ess(run.draws)) if len(runs) > 1 else runs[0]
     found = quality(run.draws, task.truth)
     facts = {
@@ -95,20 +123,26 @@ def run_cell(target: str, method: str, seed: int, budget: int) -> dict:
         "version": version(method),
         "said": " ".join(run.warnings),
     }
-    numbers = {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in (facts | found).items()}
+    numbers = {
+        k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in (facts | found).items()
+    }
     return {"target": target, "method": method, "seed": seed, "budget": budget} | numbers
 
 
 @cache
 def version(method: str) -> str:
-    """Version of the peer; for kmc a part of a hash of its sources, which change more often than its version."""
+    """Version of the peer; for kmc a part of a hash of its sources, which change more often than
+    its version.
+    """
     package = method.partition(" ")[0]
     if package != "kmc":
         return metadata.version({"zeus": "zeus-mcmc"}.get(package, package))
     import kmc
 
     sources = sorted(path for folder in kmc.__path__ for path in Path(folder).rglob("*.py"))
-    return "sha1 " + hashlib.sha1(b"".join(source.read_bytes() for source in sources)).hexdigest()[:10]
+    return (
+        "sha1 " + hashlib.sha1(b"".join(source.read_bytes() for source in sources)).hexdigest()[:10]
+    )
 
 
 def run_here(target: str, method: str, budget: int, seeds: list[int]) -> None:
@@ -120,17 +154,22 @@ def run_here(target: str, method: str, budget: int, seeds: list[int]) -> None:
             said = {"row": run_cell(target, method, seed, budget)}
         except Unavailable as reason:
             said = {"unavailable": str(reason)}
-        except Exception:  # the parent reports it as a failure of this seed, and the other seeds are run
+        # the parent reports it as a failure of this seed, and the other seeds are run
+        except Exception:
             said = {"seed": seed, "error": traceback.format_exc()}
         print("\n" + json.dumps(said), flush=True)
 
 
 def run_cells(cells, jobs: int, store: Store) -> list[str]:
-    """Run them, with a process for each (target, method, budget), store each row, and return failures."""
+    """Run them, with a process for each (target, method, budget), store each row, and return
+    failures.
+    """
     batches: dict[tuple, list[int]] = {}
     for target, method, seed, budget in cells:
         batches.setdefault((target, method, budget), []).append(seed)
-    environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+    environment = os.environ | {
+        f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")
+    }
     failures, done = [], itertools.count(1)
     unavailable: dict[tuple, bool] = {}
 
@@ -138,7 +177,9 @@ def run_cells(cells, jobs: int, store: Store) -> list[str]:
         command = [sys.executable, __file__, "--cells", json.dumps([*batch, seeds])]
         name, heard = " ".join(map(str, batch)), 0
         with tempfile.TemporaryFile("w+") as errors:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+            )
             for line in process.stdout or ():
                 if not line.startswith('{"'):
                     continue
@@ -156,16 +197,20 @@ def run_cells(cells, jobs: int, store: Store) -> list[str]:
                 print(f"[{next(done)}/{len(cells)}] {name}: {outcome}", flush=True)
             if process.wait() or heard < len(seeds):
                 errors.seek(0)
-                failures.append(f"{name}: ended after {heard} of {len(seeds)} seeds\n{errors.read()[-2000:]}")
+                failures.append(
+                    f"{name}: ended after {heard} of {len(seeds)} seeds\n{errors.read()[-2000:]}"
+                )
 
     with ThreadPoolExecutor(jobs) as pool:
-        for future in as_completed([pool.submit(launch, batch, seeds) for batch, seeds in batches.items()]):
+        for future in as_completed(
+            [pool.submit(launch, batch, seeds) for batch, seeds in batches.items()]
+        ):
             future.result()
     return [f"{method}: not available: {reason}" for method, reason in unavailable] + failures
 
 
 class Store:
-    """The rows of a CSV by their key. Rows of an older format lack columns, and count as not run."""
+    """The rows of a CSV by their key. Rows of an older format lack columns and count as not run."""
 
     def __init__(self, path: Path):
         self.path, self.rows = path, {}
@@ -193,7 +238,8 @@ class Store:
             with self.path.open("a", newline="") as file:
                 csv.DictWriter(file, COLUMNS).writerow(row)
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)  # a new file, one of an older format, or a row again
+        # a new file, one of an older format, or a row again
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         scratch = self.path.with_suffix(".tmp")
         with scratch.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
@@ -205,7 +251,9 @@ class Store:
     def has(self, cell: tuple) -> bool:
         return cell in self.rows and self.rows[cell]["bias_excess"] != ""
 
-    def summaries(self, targets, methods, seeds, budget, old: bool = False) -> dict[tuple[str, str], dict]:
+    def summaries(
+        self, targets, methods, seeds, budget, old: bool = False
+    ) -> dict[tuple[str, str], dict]:
         """Summaries of each (target, method) that has rows: `seeds` is a function of the method."""
         found = {}
         for target, method in itertools.product(targets, methods):
@@ -248,14 +296,22 @@ def plan(cells, jobs: int, store: Store) -> str:
     groups: dict[tuple, list] = {}
     for cell in cells:
         groups.setdefault((cell[1], cell[3]), []).append(cell)
-    lines, total = ["| method | budget | cells | minutes of one core |", "| --- | ---: | ---: | ---: |"], 0.0
+    lines, total = (
+        ["| method | budget | cells | minutes of one core |", "| --- | ---: | ---: | ---: |"],
+        0.0,
+    )
     for (method, budget), group in groups.items():
         batches = len({cell[0] for cell in group})
-        seconds = batches * START_SECONDS.get(method.partition(" ")[0], 3) + SCORE_SECONDS * len(group)
+        seconds = batches * START_SECONDS.get(method.partition(" ")[0], 3) + SCORE_SECONDS * len(
+            group
+        )
         seconds += sum(_cell_seconds(store, price, *cell) for cell in group)
         total += seconds
         lines.append(f"| {method} | {budget} | {len(group)} | {seconds / 60:.1f} |")
-    lines.append(f"\nAbout {total / 60 / jobs:.0f} minutes with --jobs {jobs}, on cores that nothing else uses.")
+    lines.append(
+        f"\nAbout {total / 60 / jobs:.0f} minutes with --jobs {jobs}, on cores that nothing else "
+        f"uses."
+    )
     return "\n".join(lines)
 
 
@@ -284,34 +340,47 @@ def _price(target) -> float:
 
 def table(found) -> str:
     """Markdown: a line per target and method, over seeds."""
-    head = "target|method|ESS per 1000 (worst seed)|× best emcee|tail ESS per 1000|mean|sd|5 %|95 %|5–95 % width|ms|MB"
+    head = (
+        "target|method|ESS per 1000 (worst seed)|× best emcee|"
+        "tail ESS per 1000|mean|sd|5 %|95 %|5–95 % width|ms|MB"
+    )
     lines = [f"| {head.replace('|', ' | ')} |", "| --- | --- |" + " ---: |" * 10]
     for (target, method), s in found.items():
         best = best_peer(found, target, EMCEE)
         ratio = s["ess_per_1000"] / best["ess_per_1000"] if best else float("nan")
         errors = " | ".join(f"{s[f'{name}_error']:.1f}" for name in ("mean", "sd", "q05", "q95"))
         lines.append(
-            f"| {target} | {method} | {s['ess_per_1000']:.3g} ({s['worst_ess_per_1000']:.3g}) | {ratio:.2g} "
-            f"| {s['tail_ess_per_1000']:.3g} | {errors} | {s['width_min']:.2f}–{s['width_max']:.2f} "
-            f"| {s['overhead_ms']:.2g} | {s['memory_mb']:.0f} |"
+            f"| {target} | {method} | {s['ess_per_1000']:.3g} ({s['worst_ess_per_1000']:.3g}) | "
+            f"{ratio:.2g} | {s['tail_ess_per_1000']:.3g} | {errors} | "
+            f"{s['width_min']:.2f}–{s['width_max']:.2f} | {s['overhead_ms']:.2g} | "
+            f"{s['memory_mb']:.0f} |"
         )
     return "\n".join(lines)
 
 
 def methods_table(found) -> str:
-    """Markdown: a line per target, a column per method, median ESS per 1000 (and the worst seed)."""
+    """Markdown: a line per target, a column per method, median ESS per 1000 (worst seed)."""
     targets, there = (dict.fromkeys(names) for names in zip(*found, strict=True))
     methods = [method for method in METHODS if method in there]
-    lines = [f"| target | {' | '.join(methods)} | kmc, × best emcee |", "| --- |" + " ---: |" * (len(methods) + 1)]
+    lines = [
+        f"| target | {' | '.join(methods)} | kmc, × best emcee |",
+        "| --- |" + " ---: |" * (len(methods) + 1),
+    ]
     for target in targets:
         row = [found.get((target, method)) for method in methods]
-        cells = [f"{s['ess_per_1000']:.3g} ({s['worst_ess_per_1000']:.3g})" if s else "" for s in row]
-        lines.append(f"| {target} | {' | '.join(cells)} | {_known(times(found, target, EMCEE), 2)} |")
+        cells = [
+            f"{s['ess_per_1000']:.3g} ({s['worst_ess_per_1000']:.3g})" if s else "" for s in row
+        ]
+        lines.append(
+            f"| {target} | {' | '.join(cells)} | {_known(times(found, target, EMCEE), 2)} |"
+        )
     return "\n".join(lines)
 
 
 def overheads(found) -> str:
-    """Return a sentence about the processor time per evaluation outside the log-density, over targets."""
+    """Return a sentence about the processor time per evaluation outside the log-density, over
+    targets.
+    """
 
     def span(*methods):
         own = [s["overhead_ms"] for (_, method), s in found.items() if method in methods]
@@ -323,8 +392,8 @@ def overheads(found) -> str:
 def safety_table(found) -> str:
     """Markdown: a line per target, for the default sampler."""
     head = (
-        "target|seeds|× best peer|best peer|× best right peer|mean|sd|5 %|95 %|mean, sd units|5–95 % width"
-        "|wrong, unwarned|wrong, warned|right, warned|worst seed|s"
+        "target|seeds|× best peer|best peer|× best right peer|mean|sd|5 %|95 %|mean, sd units|5–95 "
+        "% width|wrong, unwarned|wrong, warned|right, warned|worst seed|s"
     )
     lines = [f"| {head.replace('|', ' | ')} |", "| --- |" + " ---: |" * head.count("|")]
     for (target, method), s in found.items():
@@ -333,10 +402,11 @@ def safety_table(found) -> str:
         best = best_peer(found, target, PEERS)
         errors = " | ".join(f"{s[f'{name}_error']:.1f}" for name in ("mean", "sd", "q05", "q95"))
         lines.append(
-            f"| {target} | {s['seeds']} | {_known(times(found, target, PEERS))} | {best['method'] if best else ''} "
-            f"| {_known(times(found, target, PEERS, right=True))} | {errors} | {s['bias']:.2g} "
-            f"| {s['width_min']:.2f}–{s['width_max']:.2f} | {s['wrong_unwarned']} | {s['wrong_warned']} "
-            f"| {s['right_warned']} | {s['worst_seed']} | {s['seconds']:.3g} |"
+            f"| {target} | {s['seeds']} | {_known(times(found, target, PEERS))} | "
+            f"{best['method'] if best else ''} | {_known(times(found, target, PEERS, right=True))} "
+            f"| {errors} | {s['bias']:.2g} | {s['width_min']:.2f}–{s['width_max']:.2f} | "
+            f"{s['wrong_unwarned']} | {s['wrong_warned']} | {s['right_warned']} | "
+            f"{s['worst_seed']} | {s['seconds']:.3g} |"
         )
     return "\n".join(lines)
 
@@ -350,32 +420,70 @@ def report(by_budget: dict[int, dict]) -> str:
     parts = []
     for budget, found in by_budget.items():
         asked = "\n".join(bars(found, budget, PEERS, NOISY))
-        parts += [f"## {budget:,} evaluations", methods_table(found), safety_table(found), f"```text\n{asked}\n```"]
+        parts += [
+            f"## {budget:,} evaluations",
+            methods_table(found),
+            safety_table(found),
+            f"```text\n{asked}\n```",
+        ]
     return "\n\n".join(parts)
 
 
 def versions(store: Store) -> list[str]:
     """A sentence if rows of several versions of kmc are in one table."""
     found = {row["version"] for row in store.rows.values() if row["method"] == "kmc"}
-    return [f"The rows of kmc come from {len(found)} versions of its sources: --rerun."] if len(found) > 1 else []
+    return (
+        [f"The rows of kmc come from {len(found)} versions of its sources: --rerun."]
+        if len(found) > 1
+        else []
+    )
 
 
 def _options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument(
+        "--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET"
+    )
     methods = ", ".join(METHODS)
     parser.add_argument(
-        "--methods", nargs="+", default=list(DEFAULT_METHODS), choices=[*METHODS, "all"], metavar="METHOD", help=methods
+        "--methods",
+        nargs="+",
+        default=list(DEFAULT_METHODS),
+        choices=[*METHODS, "all"],
+        metavar="METHOD",
+        help=methods,
     )
-    parser.add_argument("--budget", nargs="+", type=int, default=[FRONT_BUDGET], help="evaluations, warm-up included")
+    parser.add_argument(
+        "--budget",
+        nargs="+",
+        type=int,
+        default=[FRONT_BUDGET],
+        help="evaluations, warm-up included",
+    )
     parser.add_argument("--seeds", type=int, default=FRONT_SEEDS, help="number of seeds for kmc")
-    parser.add_argument("--peer-seeds", type=int, default=3, help="number of seeds for each of the others")
+    parser.add_argument(
+        "--peer-seeds", type=int, default=3, help="number of seeds for each of the others"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--rerun", action="store_true", help="run these cells even if the CSV has them")
-    parser.add_argument("--plan", action="store_true", help="print how long the run would take, and stop")
-    parser.add_argument("--tables", action="store_true", help="run nothing: print tables from the CSV")
-    parser.add_argument("--front", action="store_true", help="run only the cells of the front page's table")
-    parser.add_argument("--readme", action="store_true", help="write the table into README.md and two pages of docs/")
+    parser.add_argument(
+        "--rerun", action="store_true", help="run these cells even if the CSV has them"
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="print how long the run would take, and stop"
+    )
+    parser.add_argument(
+        "--tables", action="store_true", help="run nothing: print tables from the CSV"
+    )
+    parser.add_argument(
+        "--front", action="store_true", help="run only the cells of the front page's table"
+    )
+    parser.add_argument(
+        "--readme",
+        action="store_true",
+        help="write the table into README.md and two pages of docs/",
+    )
     parser.add_argument("--plots", action="store_true", help="draw the pictures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     parser.add_argument("--cells", type=json.loads, help=argparse.SUPPRESS)
@@ -409,12 +517,16 @@ def main() -> None:
         print(plan(cells, options.jobs, store))
         return
     failures = [] if options.tables else run_cells(cells, options.jobs, store)
-    by_budget = {b: store.summaries(options.targets, options.methods, seeds, b) for b in options.budget}
+    by_budget = {
+        b: store.summaries(options.targets, options.methods, seeds, b) for b in options.budget
+    }
     by_budget = {budget: found for budget, found in by_budget.items() if found}
     if by_budget:
         whole = report(by_budget)
         title = head(
-            "How many effective samples does an evaluation give?", "python benchmarks/sampling.py", ("sampling.csv",)
+            "How many effective samples does an evaluation give?",
+            "python benchmarks/sampling.py",
+            ("sampling.csv",),
         )
         options.results.with_suffix(".md").write_text(f"{title}{DEFINITIONS}\n{whole}\n")
         print("", whole, *versions(store), sep="\n")
@@ -424,9 +536,15 @@ def main() -> None:
 
         sampling_plots.draw(by_budget, PICTURES)
     if options.readme:
-        front = store.summaries(FRONT_TARGETS, FRONT_METHODS, lambda _: FRONT_SEEDS, FRONT_BUDGET, old=True)
+        front = store.summaries(
+            FRONT_TARGETS, FRONT_METHODS, lambda _: FRONT_SEEDS, FRONT_BUDGET, old=True
+        )
         for page in ("README.md", "docs/index.md", "docs/choose.md", "docs/paper.md"):
-            write_between(HERE.parent / page, "sampling-short", f"{methods_table(front)}\n\n{overheads(front)}")
+            write_between(
+                HERE.parent / page,
+                "sampling-short",
+                f"{methods_table(front)}\n\n{overheads(front)}",
+            )
     sys.exit(bool(failures))
 
 

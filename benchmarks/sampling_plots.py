@@ -1,8 +1,9 @@
 """``break-even.png`` from the results of sampling.py: ``python benchmarks/sampling.py --plots``.
 
-The time for 1,000 effective samples against the cost of one evaluation. A method with an overhead :math:`o` per
-evaluation and :math:`e` effective samples per evaluation needs :math:`1000 (o + c) / e` if one evaluation takes
-:math:`c`. kmc pays above the cost at which its line crosses the lowest of emcee's.
+The time for 1,000 effective samples against the cost of one evaluation. A method with an overhead
+:math:`o` per evaluation and :math:`e` effective samples per evaluation needs :math:`1000 (o + c) /
+e` if one evaluation takes :math:`c`. kmc pays above the cost at which its line crosses the lowest
+of emcee's.
 """
 
 from __future__ import annotations
@@ -43,16 +44,25 @@ def draw(by_budget: dict[int, dict], folder: Path) -> None:
 def break_even(found):
     """A panel per target, with the cost of an evaluation above which kmc is faster than emcee."""
     targets = list(dict.fromkeys(target for target, _ in found))
-    figure, axes = _grid(math.ceil(len(targets) / BREAK_EVEN_COLUMNS), BREAK_EVEN_COLUMNS, sharex=True, sharey=True)
+    figure, axes = _grid(
+        math.ceil(len(targets) / BREAK_EVEN_COLUMNS), BREAK_EVEN_COLUMNS, sharex=True, sharey=True
+    )
     for ax, target in zip(axes.flat, targets):
         for method in METHODS:
             if s := found.get((target, method)):
-                ax.plot(1000 * PRICES, seconds_per_thousand(s, PRICES), label=method, **STYLES[method])
+                ax.plot(
+                    1000 * PRICES, seconds_per_thousand(s, PRICES), label=method, **STYLES[method]
+                )
         ax.set(title=target, xscale="log", yscale="log")
         price = break_even_price(found, target)
         if price > 0:
             ax.axvline(1000 * price, color="#7a7f87", linewidth=0.8)
-            ax.annotate(f" {1000 * price:.2g} ms", (1000 * price, 0.02), xycoords=("data", "axes fraction"), fontsize=8)
+            ax.annotate(
+                f" {1000 * price:.2g} ms",
+                (1000 * price, 0.02),
+                xycoords=("data", "axes fraction"),
+                fontsize=8,
+            )
     for ax in axes.flat[len(targets) :]:
         ax.set_axis_off()
     figure.supxlabel("milliseconds for one evaluation of the log-density")
@@ -66,7 +76,9 @@ def seconds_per_thousand(summary: dict, price):
 
 
 def break_even_price(found: dict, target: str) -> float:
-    """Seconds per evaluation above which kmc is faster than every emcee move; 0 if always, NaN if never or unknown."""
+    """Seconds per evaluation above which kmc is faster than every emcee move; 0 if always, NaN if
+    never or unknown.
+    """
     ours, prices = found.get((target, "kmc")), []
     for move in EMCEE:
         theirs = found.get((target, move))
@@ -85,6 +97,12 @@ def _grid(rows, columns, **options):
 
 
 def _with_legend(figure, axes):
-    handles = {label: line for ax in axes.flat for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=5, frameon=False)
+    handles = {
+        label: line
+        for ax in axes.flat
+        for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside upper center", ncols=5, frameon=False
+    )
     return figure

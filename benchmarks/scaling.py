@@ -1,11 +1,13 @@
-"""How the workers' time is used, and how long 1,000 effective samples take, by price and number of workers.
+"""How the workers' time is used, and how long 1,000 effective samples take, by price and number of
+workers.
 
-    python benchmarks/scaling.py            # adds missing rows to results/scaling.csv, and writes results/scaling.md
-    python benchmarks/scaling.py --report   # writes the page only
+    python benchmarks/scaling.py            # adds missing rows to results/scaling.csv, and writes
+    results/scaling.md python benchmarks/scaling.py --report   # writes the page only
 
-Time is virtual (:mod:`virtual`): kmc's own scheduler, emcee's half-steps and pocoMC's batches run on simulated workers.
-Some rows are in real time, beside the same in virtual time: their workers are threads or processes that sleep. A second
-table has kmc's own time per evaluation, for a vectorized model that costs nothing, by chains and threads.
+Time is virtual (:mod:`virtual`): kmc's own scheduler, emcee's half-steps and pocoMC's batches run
+on simulated workers. Some rows are in real time, beside the same in virtual time: their workers are
+threads or processes that sleep. A second table has kmc's own time per evaluation, for a vectorized
+model that costs nothing, by chains and threads.
 """
 
 from __future__ import annotations
@@ -60,7 +62,14 @@ OWN_COLUMNS = "chains", "threads", "wall_us", "jitted_us", "python_us"
 
 
 def run_kmc(
-    target: str, price: str, seconds: float, workers: int, chains: int, seed: int, *, budget: int = BUDGET
+    target: str,
+    price: str,
+    seconds: float,
+    workers: int,
+    chains: int,
+    seed: int,
+    *,
+    budget: int = BUDGET,
 ) -> dict:
     """One run of kmc with its defaults."""
     model, pool = problem(target), Workers(workers, PRICES[price](seconds))
@@ -84,7 +93,7 @@ def run_kmc(
 
 @dataclass(frozen=True)
 class Sleeping:
-    """A log-density that sleeps as long as an evaluation costs; it can be sent to other processes."""
+    """A log-density that sleeps as long as an evaluation costs; it can go to other processes."""
 
     log_density: Callable[[np.ndarray], float]
     price: str
@@ -96,7 +105,15 @@ class Sleeping:
 
 
 def run_asleep(
-    target: str, price: str, seconds: float, workers: int, chains: int, seed: int, *, processes: bool, budget=BUDGET
+    target: str,
+    price: str,
+    seconds: float,
+    workers: int,
+    chains: int,
+    seed: int,
+    *,
+    processes: bool,
+    budget=BUDGET,
 ) -> dict:
     """One run of kmc in real time: an evaluation sleeps as long as it costs."""
     model = problem(target)
@@ -126,8 +143,10 @@ def run_asleep(
     return found | {"share": 1.0 - facts["workers_waited"]}
 
 
-def run_emcee(target: str, price: str, seconds: float, workers: int, walkers: int, seed: int, move: str) -> dict:
-    """One run of emcee: half of the walkers are evaluated together. Burn-in is chosen in hindsight."""
+def run_emcee(
+    target: str, price: str, seconds: float, workers: int, walkers: int, seed: int, move: str
+) -> dict:
+    """One run of emcee: half the walkers are evaluated together. Burn-in is chosen in hindsight."""
     pools, draws = emcee_run(target, price, seconds, walkers, seed, move)
     kept = [draws[:, round(part * draws.shape[1]) :] for part in BURN_INS]
     return row_of(pools[workers], max(map(bulk_ess, kept)), draws.shape[0] * draws.shape[1])
@@ -135,13 +154,17 @@ def run_emcee(target: str, price: str, seconds: float, workers: int, walkers: in
 
 @cache
 def emcee_run(target: str, price: str, seconds: float, walkers: int, seed: int, move: str):
-    """The pools of each number of workers, after a run of emcee, and its draws (walkers, steps, d)."""
+    """The pools by number of workers after a run of emcee, and its draws (walkers, steps, d)."""
     import emcee
 
     model, pools = problem(target), pools_of(price, seconds)
     initial = model.initial(np.random.default_rng(seed), walkers)
     sampler = emcee.EnsembleSampler(
-        walkers, model.dim, model.log_density, pool=Several([*pools.values()]), moves=getattr(emcee.moves, move)()
+        walkers,
+        model.dim,
+        model.log_density,
+        pool=Several([*pools.values()]),
+        moves=getattr(emcee.moves, move)(),
     )
     state = emcee.State(initial, random_state=np.random.RandomState(seed).get_state())
     sampler.run_mcmc(state, EMCEE_BUDGET // walkers - 1)
@@ -153,7 +176,9 @@ def pools_of(price: str, seconds: float) -> dict[int, Workers]:
     return {count: Workers(count, PRICES[price](seconds)) for count in WORKERS}
 
 
-def run_pocomc(target: str, price: str, seconds: float, workers: int, particles: int, seed: int) -> dict:
+def run_pocomc(
+    target: str, price: str, seconds: float, workers: int, particles: int, seed: int
+) -> dict:
     """One run of pocoMC: the particles are evaluated together.
 
     The prior that it needs is normal, around the true mean and three times as wide as the density.
@@ -164,7 +189,9 @@ def run_pocomc(target: str, price: str, seconds: float, workers: int, particles:
 
 @cache
 def pocomc_run(target: str, price: str, seconds: float, particles: int, seed: int):
-    """The pools of each number of workers, after a run of pocoMC, its weights, and the number of its evaluations."""
+    """The pools of each number of workers, after a run of pocoMC, its weights, and the number of
+    its evaluations.
+    """
     import pocomc
     from scipy.stats import norm
 
@@ -178,14 +205,21 @@ def pocomc_run(target: str, price: str, seconds: float, particles: int, seed: in
     prior = pocomc.Prior([norm(*each) for each in zip(mean, sd, strict=True)])
     pool = Several([*pools.values()])
     sampler = pocomc.Sampler(
-        prior, log_likelihood, n_effective=2 * particles, n_active=particles, pool=pool, random_state=seed
+        prior,
+        log_likelihood,
+        n_effective=2 * particles,
+        n_active=particles,
+        pool=pool,
+        random_state=seed,
     )
     sampler.run(n_total=1000, n_evidence=0, progress=False)
     return pools, sampler.posterior()[1], sampler.calls
 
 
 def run_own(chains: int, threads: int, sweeps: int = 100) -> dict:
-    """kmc's own time per evaluation after the freeze, in microseconds: wall time, jitted loops, and Python."""
+    """kmc's own time per evaluation after the freeze, in microseconds: wall time, jitted loops, and
+    Python.
+    """
     precision = np.eye(5) + 0.5
 
     def log_density(x: np.ndarray) -> np.ndarray:
@@ -201,7 +235,9 @@ def run_own(chains: int, threads: int, sweeps: int = 100) -> dict:
 
     def mark(progress) -> None:
         if progress.phase == "sampling":
-            marks.append((progress.n_evaluations, time.perf_counter(), time.process_time(), sum(spent)))
+            marks.append(
+                (progress.n_evaluations, time.perf_counter(), time.process_time(), sum(spent))
+            )
 
     inner_chains._some_inner_chains = timed
     try:
@@ -217,7 +253,9 @@ def run_own(chains: int, threads: int, sweeps: int = 100) -> dict:
         )
     finally:
         inner_chains._some_inner_chains = jitted
-    evaluations, wall, used, loops = (1e6 * (last - first) for first, last in zip(marks[0], marks[-1], strict=True))
+    evaluations, wall, used, loops = (
+        1e6 * (last - first) for first, last in zip(marks[0], marks[-1], strict=True)
+    )
     evaluations /= 1e6
     found = wall / evaluations, loops / evaluations, (used - loops) / evaluations
     return dict(zip(OWN_COLUMNS, (chains, threads, *found), strict=True))
@@ -225,7 +263,13 @@ def run_own(chains: int, threads: int, sweeps: int = 100) -> dict:
 
 def row_of(pool: Workers, ess: float, evaluations: int) -> dict:
     """What a run has cost and given."""
-    return {"evaluations": evaluations, "ess": ess, "wall": pool.clock, "share": pool.share(), "own": pool.own}
+    return {
+        "evaluations": evaluations,
+        "ess": ess,
+        "wall": pool.clock,
+        "share": pool.share(),
+        "own": pool.own,
+    }
 
 
 def cells():
@@ -243,7 +287,13 @@ def cells():
     for price, seconds in itertools.product(("lognormal", "constant"), reversed(SECONDS)):
         yield "kmc", "logistic", price, seconds, 64, 64, 1
     yield "kmc", "ring", "lognormal", 1.0, 64, 64, 1
-    for move, walkers in (("DEMove", 512), ("DEMove", 256), ("DEMove", 128), ("DEMove", 64), ("StretchMove", 256)):
+    for move, walkers in (
+        ("DEMove", 512),
+        ("DEMove", 256),
+        ("DEMove", 128),
+        ("DEMove", 64),
+        ("StretchMove", 256),
+    ):
         for target in ("logistic", "banana-2d", "fitzhugh-nagumo", "ring"):
             yield f"emcee {move}", target, "lognormal", 1.0, 64, walkers, 1
 
@@ -267,7 +317,9 @@ def load(path: Path) -> list[dict]:
     if not path.exists():
         return []
     with path.open(newline="") as file:
-        rows = [{name: _number(value) for name, value in row.items()} for row in csv.DictReader(file)]
+        rows = [
+            {name: _number(value) for name, value in row.items()} for row in csv.DictReader(file)
+        ]
     order = list(dict.fromkeys(cells()))
     return sorted(rows, key=lambda row: order.index(tuple(row[name] for name in KEY)))
 
@@ -283,8 +335,8 @@ def save(path: Path, rows: list[dict]) -> None:
 def table(rows: list[dict]) -> str:
     """In Markdown."""
     head = (
-        "| sampler | target | price | mean, s | workers | chains | seed | busy after the freeze | busy | own "
-        "seconds | virtual seconds to 1,000 effective samples |"
+        "| sampler | target | price | mean, s | workers | chains | seed | busy after the freeze | "
+        "busy | own seconds | virtual seconds to 1,000 effective samples |"
     )
     lines = [head, "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in rows:
@@ -300,7 +352,9 @@ def table(rows: list[dict]) -> str:
 def workers_table(rows: list[dict]) -> str:
     """Seconds to 1,000 effective samples, and parallel efficiency, by number of workers."""
     lines = [
-        "| sampler | " + " | ".join(f"{count} workers" if count > 1 else "1 worker" for count in WORKERS) + " |",
+        "| sampler | "
+        + " | ".join(f"{count} workers" if count > 1 else "1 worker" for count in WORKERS)
+        + " |",
         "| --- |" + " ---: |" * len(WORKERS),
     ]
     for sampler in ("kmc", "emcee DEMove", "pocoMC"):
@@ -308,13 +362,20 @@ def workers_table(rows: list[dict]) -> str:
         for row in rows:
             setting = row["sampler"], row["target"], row["price"], row["seconds"]
             chains = max(row["workers"], 4) if sampler == "kmc" else 256
-            if setting == (sampler, "logistic", "lognormal", 1) and row["chains"] == chains and row["seed"] == 1:
+            if (
+                setting == (sampler, "logistic", "lognormal", 1)
+                and row["chains"] == chains
+                and row["seed"] == 1
+            ):
                 seconds[row["workers"]] = 1000 * row["wall"] / row["ess"]
         if not seconds:
             continue
         entries = [f"{seconds[count]:,.0f}" if count in seconds else "" for count in WORKERS]
         if 1 in seconds:
-            shares = [f" ({seconds[1] / count / seconds[count]:.0%})" if count in seconds else "" for count in WORKERS]
+            shares = [
+                f" ({seconds[1] / count / seconds[count]:.0%})" if count in seconds else ""
+                for count in WORKERS
+            ]
             entries = [entry + share for entry, share in zip(entries, shares, strict=True)]
         lines.append(f"| {sampler} | " + " | ".join(entries) + " |")
     return "\n".join(lines)
@@ -322,7 +383,10 @@ def workers_table(rows: list[dict]) -> str:
 
 def own_table(rows: list[dict]) -> str:
     """In Markdown."""
-    lines = ["| chains | threads | wall | jitted loop | Python |", "| ---: | ---: | ---: | ---: | ---: |"]
+    lines = [
+        "| chains | threads | wall | jitted loop | Python |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+    ]
     for row in rows:
         lines.append("| " + " | ".join(f"{row[name]:.0f}" for name in OWN_COLUMNS) + " |")
     return "\n".join(lines)
@@ -357,7 +421,7 @@ kmc's own time per evaluation after the freeze, in microseconds, for a vectorize
 inner chains, and processor time in Python, the model included.
 
 {own_table(own)}
-"""
+"""  # noqa: E501
     (RESULTS / "scaling.md").write_text(text, encoding="utf-8")
 
 
@@ -380,7 +444,9 @@ def load_own(path: Path) -> list[dict]:
     if not path.exists():
         return []
     with path.open(newline="") as file:
-        return [{name: _number(value) for name, value in row.items()} for row in csv.DictReader(file)]
+        return [
+            {name: _number(value) for name, value in row.items()} for row in csv.DictReader(file)
+        ]
 
 
 def write_own(path: Path) -> None:
@@ -401,7 +467,9 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="write the page only")
     parser.add_argument("--own", action="store_true", help="measure kmc's own time only")
     parser.add_argument("--most", type=int, default=1000, help="rows to add at most")
-    parser.add_argument("--samplers", default="", help="only those whose name this matches, a regular expression")
+    parser.add_argument(
+        "--samplers", default="", help="only those whose name this matches, a regular expression"
+    )
     parser.add_argument("--targets", default="", help="the same for targets")
     options = parser.parse_args()
     path, own = RESULTS / "scaling.csv", RESULTS / "scaling_own.csv"

@@ -1,4 +1,5 @@
-"""Convergence in n, compared with theorem 2: J = O(n^-(2b+1)/(2(b+1))), for a density in the family with b = ½.
+"""Convergence in n, compared with theorem 2: J = O(n^-(2b+1)/(2(b+1))), for a density in the family
+with b = ½.
 
 The theorem's parameters are λ ~ n^(-1/3) and m ~ n^(1/3) log n; it does not give the constants.
 """
@@ -83,8 +84,20 @@ def pictures(rows, folder) -> None:
 
     figure, (panel,) = curves(1, width=6, height=4.2)
     panel.lines_of(rows, "n", "divergence", by="rule")
-    start = np.mean([row["divergence"] for row in rows if row["n"] == SIZES[0] and row["rule"] == next(iter(RULES))])
+    start = np.mean(
+        [
+            row["divergence"]
+            for row in rows
+            if row["n"] == SIZES[0] and row["rule"] == next(iter(RULES))
+        ]
+    )
     n = np.array([SIZES[0], SIZES[-1]])
-    panel.axis.plot(n, start * (n / n[0]) ** RATE, color="#999999", linestyle=":", label=r"$n^{-2/3}$ (theorem 2)")
+    panel.axis.plot(
+        n,
+        start * (n / n[0]) ** RATE,
+        color="#999999",
+        linestyle=":",
+        label=r"$n^{-2/3}$ (theorem 2)",
+    )
     panel.label("Convergence inside the family, d = 2", "n", r"$J$", log="xy")
     save(figure, [panel], folder / "scores_convergence.png", columns=2)

@@ -1,13 +1,17 @@
-"""Score estimators at their defaults, beside a Gaussian fit and kscore's estimators tuned by the truth.
+"""Score estimators at their defaults, beside a Gaussian fit and kscore's estimators tuned by the
+truth.
 
 python benchmarks/score_defaults.py [--samples 500] [--seeds 3] [--first-seed 100] [--only ring]
-python benchmarks/score_defaults.py --times 500,1000,2000 [--only ring] [--estimators lite,Nyström,full]
+python benchmarks/score_defaults.py --times 500,1000,2000 [--only ring] [--estimators
+lite,Nyström,full]
 
-Errors are E|s - s0|² / E|s0|² at 500 new draws. For kscore's estimators (`score_peers.py`) the best kernel, width
-(half, one and two median distances) and regularization *by the truth* is shown, for each sample anew.
+Errors are E|s - s0|² / E|s0|² at 500 new draws. For kscore's estimators (`score_peers.py`) the best
+kernel, width (half, one and two median distances) and regularization *by the truth* is shown, for
+each sample anew.
 
-With --times: processor time of a fit at the defaults relative to that of a fit with the fixed Gaussian kernel, median
-distance and Gaussian base (medians of fits in turn, on one thread), at most ten dimensions.
+With --times: processor time of a fit at the defaults relative to that of a fit with the fixed
+Gaussian kernel, median distance and Gaussian base (medians of fits in turn, on one thread), at most
+ten dimensions.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ from kmc.scores.choice import FIXED
 
 RESULTS = Path(__file__).parent / "results" / "score_defaults.csv"
 OWN = {"kmc Nyström": NystromKEF, "kmc lite": LiteKEF}
-TIMED = {"kmc lite": (LiteKEF, 9), "kmc Nyström": (NystromKEF, 3), "kmc full": (FullKEF, 1)}  # and how many fits
+# and how many fits
+TIMED = {"kmc lite": (LiteKEF, 9), "kmc Nyström": (NystromKEF, 3), "kmc full": (FullKEF, 1)}
 LARGEST = {"kmc Nyström": 1000, "kmc full": 500}  # samples
 
 
@@ -97,7 +102,12 @@ DENSITIES = (
     Density("banana, 20-d", 20, _banana_draws, _banana_score),
     Density("hyperbolic, 10-d", 10, _hyperbolic_draws, lambda x: -x / np.sqrt(1 + x**2)),
     Density("hyperbolic, 20-d", 20, _hyperbolic_draws, lambda x: -x / np.sqrt(1 + x**2)),
-    Density("Student-t, 10-d", 10, _student_draws, lambda x: -15 * x / (5 + np.sum(x**2, axis=1, keepdims=True))),
+    Density(
+        "Student-t, 10-d",
+        10,
+        _student_draws,
+        lambda x: -15 * x / (5 + np.sum(x**2, axis=1, keepdims=True)),
+    ),
     Density("two Gaussians, 5-d", 5, _mixture_draws, _mixture_score),
     Density("ring, 2-d", 2, _ring_draws, _ring_score),
     Density("normal, 10-d", 10, lambda rng, n, d: rng.standard_normal((n, d)), lambda x: -x),
@@ -127,7 +137,9 @@ def errors(density: Density, n: int, seed: int) -> dict[str, float]:
 
 
 def seconds(kind: Any, n_fits: int, x: np.ndarray) -> tuple[float, float, float]:
-    """Of a fit at the defaults, of one with fixed parameters, and of one with those that the first has chosen."""
+    """Of a fit at the defaults, of one with fixed parameters, and of one with those that the first
+    has chosen.
+    """
     times: list[list[float]] = [[], [], []]
     for seed in range(n_fits + 1):
         chosen: dict[str, Any] = {}
@@ -137,7 +149,11 @@ def seconds(kind: Any, n_fits: int, x: np.ndarray) -> tuple[float, float, float]
             if seed:  # the first one compiles
                 times[k].append(time.process_time() - begin)
             if not k:
-                chosen = {"kernel": found.kernel_, "bandwidth": "median", "base": found.base_density_}
+                chosen = {
+                    "kernel": found.kernel_,
+                    "bandwidth": "median",
+                    "base": found.base_density_,
+                }
     first, fixed, same = (statistics.median(these) for these in times)
     return first, fixed, same
 
@@ -157,7 +173,9 @@ def print_times(sizes: list[int], only: str, estimators: list[str]) -> None:
                     x = density.draw(np.random.default_rng(n), n, density.dim)
                     first, fixed, same = seconds(kind, n_fits, x)
                     ratios = f"{first / fixed:.2f} | {first / same:.2f}"
-                    print(f"| {name} | {density.name} | {n:,} | {first:.3g} | {ratios} |", flush=True)
+                    print(
+                        f"| {name} | {density.name} | {n:,} | {first:.3g} | {ratios} |", flush=True
+                    )
 
 
 def table(rows: list[dict]) -> str:
@@ -172,7 +190,9 @@ def table(rows: list[dict]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=100)
@@ -196,7 +216,9 @@ def main() -> None:
     with args.output.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
-        writer.writerows({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+        writer.writerows(
+            {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Figure 1: Fisher divergence and time against the dimension, on ring and grid, for the best parameters of each model.
+"""Figure 1: Fisher divergence and time against the dimension, on ring and grid, for the best
+parameters of each model.
 
-The best parameters are chosen by the Fisher divergence itself, on the test points, as in the paper. In addition: the
-choice that a user can make, from the same grid by 5-fold cross-validation of the score objective, on the training
-points.
+The best parameters are chosen by the Fisher divergence itself, on the test points, as in the paper.
+In addition: the choice that a user can make, from the same grid by 5-fold cross-validation of the
+score objective, on the training points.
 """
 
 from __future__ import annotations
@@ -84,14 +85,19 @@ def run(group: tuple, names: list[str], options):
 
 def measured(model: Model, x, test, true, bandwidths, seed) -> dict:
     """Divergence and time of a model at its best setting, and at its selected one."""
-    _, setting = best(model, x, bandwidths, seed, lambda density: fisher_divergence(density.gradient(test), true))
+    _, setting = best(
+        model, x, bandwidths, seed, lambda density: fisher_divergence(density.gradient(test), true)
+    )
     make = partial(model.make, seed, x.shape[1])
     row = timed(make(**setting), model.samples(x), test, true) | setting
     if model.select and x.shape[1] in SELECTION_DIMS:
         estimator = make(bandwidth=list(bandwidths), regularization=list(REGULARIZATIONS))
         selected = timed(estimator, model.samples(x), test, true)
         row |= {f"selected_{key}": selected[key] for key in ("divergence", "fit_seconds")}
-        row |= {"selected_bandwidth": estimator.bandwidth_, "selected_regularization": estimator.regularization_}
+        row |= {
+            "selected_bandwidth": estimator.bandwidth_,
+            "selected_regularization": estimator.regularization_,
+        }
     return row
 
 
@@ -103,7 +109,11 @@ def timed(estimator, x, test, true) -> dict:
     gradient = estimator.gradient(test)
     end = time.process_time()
     divergence = fisher_divergence(gradient, true)
-    return {"divergence": divergence, "fit_seconds": fitted - begin, "evaluation_seconds": end - fitted}
+    return {
+        "divergence": divergence,
+        "fit_seconds": fitted - begin,
+        "evaluation_seconds": end - fitted,
+    }
 
 
 def tables(rows) -> dict[str, str]:
@@ -122,7 +132,12 @@ def divergences(rows) -> str:
     lines = []
     for (model,), group in grouped(rows, "model").items():
         by_column = grouped(group, "set", "dim")
-        lines.append([model, *(mean_and_spread(by_column.get(column, []), "divergence") for column in columns)])
+        lines.append(
+            [
+                model,
+                *(mean_and_spread(by_column.get(column, []), "divergence") for column in columns),
+            ]
+        )
     return markdown(["model", *(f"{name} {dim}" for name, dim in columns)], lines)
 
 
@@ -137,11 +152,15 @@ def references(rows) -> str:
                 ours = mean_and_spread(by_model.get((model, name, dim), []), "divergence")
                 cells.append(f"{ours} ({value})" if ours else f"({value})")
             lines.append([model, name, *cells, *[""] * (len(REFERENCE_DIMS) - len(cells))])
-    return markdown(["model", "set", *(f"d = {dim}" for dim in REFERENCE_DIMS)], lines, text_columns=2)
+    return markdown(
+        ["model", "set", *(f"d = {dim}" for dim in REFERENCE_DIMS)], lines, text_columns=2
+    )
 
 
 def seconds(rows) -> str:
-    """Model × dimension, medians over both sets and all seeds, of a fit and an evaluation at the best setting."""
+    """Model × dimension, medians over both sets and all seeds, of a fit and an evaluation at the
+    best setting.
+    """
     dims = sorted({row["dim"] for row in rows})
     lines = []
     for (model,), group in grouped(rows, "model").items():
@@ -149,7 +168,10 @@ def seconds(rows) -> str:
             continue
         by_dim = grouped(group, "dim")
         times = [
-            number(median(by_dim.get((d,), []), "fit_seconds") + median(by_dim.get((d,), []), "evaluation_seconds"))
+            number(
+                median(by_dim.get((d,), []), "fit_seconds")
+                + median(by_dim.get((d,), []), "evaluation_seconds")
+            )
             for d in dims
         ]
         lines.append([model, *times])
@@ -157,7 +179,9 @@ def seconds(rows) -> str:
 
 
 def selections(rows) -> str:
-    """Divergence of the setting chosen by cross-validation over that of the best setting of the same grid."""
+    """Divergence of the setting chosen by cross-validation over that of the best setting of the
+    same grid.
+    """
     chosen = [
         row | {"ratio": row["selected_divergence"] / row["divergence"]}
         for row in rows
@@ -171,7 +195,10 @@ def selections(rows) -> str:
         lines.append([model, *map(number, ratios), number(median(group, "ratio"))])
     holds = median(chosen, "ratio") <= SELECTION_BAR
     head = ["model", *(f"{name} {dim}" for name, dim in columns), "median"]
-    return markdown(head, lines) + f"\n\nThe median is to be at most {SELECTION_BAR}: {'pass' if holds else 'FAIL'}."
+    return (
+        markdown(head, lines)
+        + f"\n\nThe median is to be at most {SELECTION_BAR}: {'pass' if holds else 'FAIL'}."
+    )
 
 
 def pictures(rows, folder) -> None:
@@ -179,7 +206,9 @@ def pictures(rows, folder) -> None:
     from score_plots import curves, save
 
     times = [
-        row | {"seconds": row["fit_seconds"] + row["evaluation_seconds"]} for row in rows if row["model"] != "zero"
+        row | {"seconds": row["fit_seconds"] + row["evaluation_seconds"]}
+        for row in rows
+        if row["model"] != "zero"
     ]
     figure, axes = curves(3)
     for ax, name in zip(axes, SETS):

@@ -1,7 +1,8 @@
 r"""The formulas of Sutherland et al. (2018) in plain NumPy, literally transcribed from the paper.
 
-The package is timed against them, and tests use them as an independent reference. As in the paper and its
-code, the kernel is :math:`k(x, y) = \exp(-|x - y|^2 / \sigma)` and q0 is uniform; B has all its (n d) × (m d) entries.
+The package is timed against them, and tests use them as an independent reference. As in the paper
+and its code, the kernel is :math:`k(x, y) = \exp(-|x - y|^2 / \sigma)` and q0 is uniform; B has all
+its (n d) × (m d) entries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ def mixed_derivatives(x, y, sigma):
     """∂_i ∂_{j+d} k(X_b, Y_a) as a matrix (n d, m d): equations 7 and 8."""
     k, r = kernel_and_differences(x, y, sigma)
     (n, m), d = k.shape, x.shape[1]
-    blocks = (2 / sigma) * k[:, :, None, None] * (np.eye(d) - (2 / sigma) * np.einsum("nmi,nmj->nmij", r, r))
+    blocks = (
+        (2 / sigma)
+        * k[:, :, None, None]
+        * (np.eye(d) - (2 / sigma) * np.einsum("nmi,nmj->nmij", r, r))
+    )
     return blocks.transpose(0, 2, 1, 3).reshape(n * d, m * d)
 
 
@@ -38,7 +43,8 @@ def assemble(x, y, sigma, block=500):
         b = mixed_derivatives(x[start : start + block], y, sigma)
         total += b.T @ b
     return total / len(x), sum(
-        len(part) / len(x) * linear_term(part, y, sigma) for part in np.array_split(x, max(len(x) // block, 1))
+        len(part) / len(x) * linear_term(part, y, sigma)
+        for part in np.array_split(x, max(len(x) // block, 1))
     )
 
 
@@ -92,7 +98,9 @@ def full_gradient(points, x, sigma, regularization, beta):
 
 
 def fit_lite(x, sigma, regularization):
-    """α (n,) of the original estimator: sections at all points of x, with the regularizer λ(K + I), lemma 4."""
+    """α (n,) of the original estimator: sections at all points of x, with the regularizer λ(K + I),
+    lemma 4.
+    """
     k, r = kernel_and_differences(x, x, sigma)
     s, d = np.einsum("nmd,nmd->nm", r, r), x.shape[1]
     gradients = (-2 / sigma) * k[:, :, None] * r

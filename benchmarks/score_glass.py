@@ -1,10 +1,12 @@
-"""Figure 3: acceptance of leapfrog trajectories along each model's gradient, for a posterior without gradients.
+"""Figure 3: acceptance of leapfrog trajectories along each model's gradient, for a posterior
+without gradients.
 
-The target is the marginal posterior of a Gaussian-process classifier's length scales on UCI Glass; the samples are a
-sketch of it (``--data``), of which 500 fit the models and 1500 choose their parameters by the score objective.
-From a random point of the sketch with a standard normal momentum run 100 leapfrog steps of size 0.1. The hypothetical
-acceptance probability min(1, exp(H₀ - H_t)), with the target's true (estimated) log-density in H, is averaged over the
-trajectory, from every fifth step by the trapezoidal rule; ``with_start`` is the plain mean over the start, where it is
+The target is the marginal posterior of a Gaussian-process classifier's length scales on UCI Glass;
+the samples are a sketch of it (``--data``), of which 500 fit the models and 1500 choose their
+parameters by the score objective. From a random point of the sketch with a standard normal momentum
+run 100 leapfrog steps of size 0.1. The hypothetical acceptance probability min(1, exp(H₀ - H_t)),
+with the target's true (estimated) log-density in H, is averaged over the trajectory, from every
+fifth step by the trapezoidal rule; ``with_start`` is the plain mean over the start, where it is
 one, and every tenth step. ``sketch_width`` says whether the sketch is as wide as the posterior.
 """
 
@@ -64,7 +66,9 @@ def cells(options) -> list[tuple]:
     if not (options.data and options.glass):
         print("figure3 needs --data (the sketch) and --glass (glass.data): nothing new is run")
         return []
-    return [(options.inputs, seed, model) for seed in range(options.seeds) for model in ORDER["model"]]
+    return [
+        (options.inputs, seed, model) for seed in range(options.seeds) for model in ORDER["model"]
+    ]
 
 
 def run(group: tuple, names: list[str], options):
@@ -77,7 +81,12 @@ def run(group: tuple, names: list[str], options):
     for name in names:
         begin = time.process_time()
         gradient, setting = tuned(name, fitting, validation, seed)
-        row = {"inputs": inputs, "seed": seed, "model": name, "tuning_seconds": time.process_time() - begin} | setting
+        row = {
+            "inputs": inputs,
+            "seed": seed,
+            "model": name,
+            "tuning_seconds": time.process_time() - begin,
+        } | setting
         begin = time.process_time()
         found = acceptances(gradient, target, sketch, options.repetitions, seed)
         seconds = {"trajectory_seconds": time.process_time() - begin}
@@ -112,11 +121,15 @@ def tuned(name, fitting, validation, seed):
 
 def objective(points, density) -> float:
     """The score-matching objective of a fitted density on points."""
-    return float(np.mean(density.laplacian(points) + 0.5 * np.sum(density.gradient(points) ** 2, axis=1)))
+    return float(
+        np.mean(density.laplacian(points) + 0.5 * np.sum(density.gradient(points) ** 2, axis=1))
+    )
 
 
 def acceptances(gradient, target, sketch, repetitions: int, seed: int) -> np.ndarray:
-    """Acceptance probabilities at the start and at every fifth step, (repetitions, 1 + STEPS / STRIDE)."""
+    """Acceptance probabilities at the start and at every fifth step, (repetitions, 1 + STEPS /
+    STRIDE).
+    """
     rng = np.random.default_rng([seed, 1])
     x = sketch[rng.integers(len(sketch), size=repetitions)]
     p = rng.standard_normal(x.shape)
@@ -133,12 +146,16 @@ def acceptances(gradient, target, sketch, repetitions: int, seed: int) -> np.nda
 
 
 def relative_width(sketch, target, rng, count: int = 500, step: float = 0.05) -> float:
-    """-E <x - m, ∇log π(x)> / d over the sketch, m its mean: one for draws of π, less if they are too narrow.
+    """-E <x - m, ∇log π(x)> / d over the sketch, m its mean: one for draws of π, less if they are
+    too narrow.
 
     By Stein's identity; the derivatives along x - m are differences.
     """
     x, center = rng.permutation(sketch)[:count], sketch.mean(axis=0)
-    ends = [[target(center + (1.0 + sign * step) * (row - center), rng) for row in x] for sign in (-1.0, 1.0)]
+    ends = [
+        [target(center + (1.0 + sign * step) * (row - center), rng) for row in x]
+        for sign in (-1.0, 1.0)
+    ]
     return float(np.mean(np.subtract(*ends)) / (2.0 * step * target.dim))
 
 
@@ -154,13 +171,25 @@ def tables(rows) -> dict[str, str]:
     for (model,), group in grouped(rows, "model").items():
         by_inputs = grouped(group, "inputs")
         first = by_inputs.get((kinds[0],), [])
-        acceptances = [mean_and_spread(by_inputs.get((inputs,), []), "acceptance") for inputs in kinds]
-        quantiles = "–".join(mean_and_spread(first, name).split(" ± ")[0] for name in ("low", "high"))
+        acceptances = [
+            mean_and_spread(by_inputs.get((inputs,), []), "acceptance") for inputs in kinds
+        ]
+        quantiles = "–".join(
+            mean_and_spread(first, name).split(" ± ")[0] for name in ("low", "high")
+        )
         with_start = mean_and_spread(first, "with_start")
         reference = f"{REFERENCE[model]:.2f}" if model in REFERENCE else ""
         settings = ", ".join(sorted({_setting(row) for row in first}))
         lines.append(
-            [model, *acceptances, with_start, reference, quantiles, number(median(first, "tuning_seconds")), settings]
+            [
+                model,
+                *acceptances,
+                with_start,
+                reference,
+                quantiles,
+                number(median(first, "tuning_seconds")),
+                settings,
+            ]
         )
     head = [
         "model",
@@ -170,7 +199,10 @@ def tables(rows) -> dict[str, str]:
         "90 % of trajectories",
         "tuning s",
     ]
-    width = f"\n\nWidth of the sketch, relative to the posterior: {mean_and_spread(rows, 'sketch_width')}."
+    width = (
+        "\n\nWidth of the sketch, relative to the posterior: "
+        f"{mean_and_spread(rows, 'sketch_width')}."
+    )
     return {"acceptance": markdown([*head, "bandwidth / λ"], lines) + width}
 
 
@@ -186,11 +218,20 @@ def pictures(rows, folder) -> None:
     figure, (panel,) = curves(1, width=6.5, height=3.6)
     rows = [row for row in rows if row["inputs"] == "whitened"]
     for i, ((model,), group) in enumerate(grouped(rows, "model").items()):
-        mean, low, high = (np.mean([row[name] for row in group]) for name in ("acceptance", "low", "high"))
+        mean, low, high = (
+            np.mean([row[name] for row in group]) for name in ("acceptance", "low", "high")
+        )
         bars = [[max(mean - low, 0)], [max(high - mean, 0)]]
-        panel.axis.errorbar([i], [mean], yerr=bars, color=look(model)[0], marker="o", capsize=3, linestyle="")
+        panel.axis.errorbar(
+            [i], [mean], yerr=bars, color=look(model)[0], marker="o", capsize=3, linestyle=""
+        )
     names = [model for (model,) in grouped(rows, "model")]
-    panel.label("Glass: acceptance along trajectories, with 90 % quantiles", "", "acceptance probability", log="")
+    panel.label(
+        "Glass: acceptance along trajectories, with 90 % quantiles",
+        "",
+        "acceptance probability",
+        log="",
+    )
     panel.axis.set_xticks(range(len(names)), names, rotation=30, ha="right")
     panel.axis.set_ylim(0, 1)
     save(figure, [panel], folder / "scores_figure3.png")

@@ -1,8 +1,10 @@
-"""Make the sketch of the Glass posterior for figure 3: python benchmarks/score_glass_sketch.py glass.data SKETCH.npy.
+"""Make the sketch of the Glass posterior for figure 3: python benchmarks/score_glass_sketch.py
+glass.data SKETCH.npy.
 
-As in section 5.2 of Sutherland et al. (2018): 40 chains of a random-walk adaptive Metropolis sampler with 30,000
-iterations each, on unbiased estimates of the marginal likelihood, the first third left out, every 400th state kept:
-2,000 states. 1.2 million estimates take about an hour and a half on one core.
+As in section 5.2 of Sutherland et al. (2018): 40 chains of a random-walk adaptive Metropolis
+sampler with 30,000 iterations each, on unbiased estimates of the marginal likelihood, the first
+third left out, every 400th state kept: 2,000 states. 1.2 million estimates take about an hour and a
+half on one core.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def sketch(glass: Path, iterations: int, seed: int) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("glass", type=Path, help="UCI's glass.data")
     parser.add_argument("output", type=Path)
     parser.add_argument("--iterations", type=int, default=30_000, help="of each chain")
@@ -50,7 +54,10 @@ def main() -> None:
     options = parser.parse_args()
     found = sketch(options.glass, options.iterations, options.seed)
     np.save(options.output, found)
-    print(f"{len(found)} states; means {found.mean(axis=0).round(2)}, standard deviations {found.std(axis=0).round(2)}")
+    print(
+        f"{len(found)} states; means {found.mean(axis=0).round(2)}, standard deviations "
+        f"{found.std(axis=0).round(2)}"
+    )
 
 
 if __name__ == "__main__":

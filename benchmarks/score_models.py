@@ -1,7 +1,7 @@
 """The models that are compared, with the paper's settings, and the choice of their parameters.
 
-As in the paper: uniform q0, Gaussian kernel, 1e-5 on the diagonal of the Nyström system. A bandwidth here is that of
-exp(-|x - y|² / (2 bandwidth²)); the paper's σ is 2 bandwidth².
+As in the paper: uniform q0, Gaussian kernel, 1e-5 on the diagonal of the Nyström system. A
+bandwidth here is that of exp(-|x - y|² / (2 bandwidth²)); the paper's σ is 2 bandwidth².
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Model:
     make : callable
         ``make(seed, dim, **setting)`` is an estimator.
     path : callable
-        ``path(make, x, setting, regularizations)`` yields fitted densities, one for each regularization.
+        ``path(make, x, setting, regularizations)`` yields fitted densities, one for each
+        regularization.
     subsample : int
         Number of samples that it uses; 0 for all.
     select : bool
@@ -51,15 +52,23 @@ class Model:
         return x[: self.subsample] if self.subsample else x
 
 
-def best(model: Model, x: np.ndarray, bandwidths, seed: int, loss: Callable[[Any], float]) -> tuple[float, dict]:
-    """The smallest loss of a fitted density (with ``gradient`` and ``laplacian``) over the grid, and its setting."""
+def best(
+    model: Model, x: np.ndarray, bandwidths, seed: int, loss: Callable[[Any], float]
+) -> tuple[float, dict]:
+    """The smallest loss of a fitted density (with ``gradient`` and ``laplacian``) over the grid,
+    and its setting.
+    """
     make = partial(model.make, seed, x.shape[1])
     found: tuple[float, dict] = (np.inf, {})
     for setting, regularizations in grid(model, bandwidths):
         path = model.path(make, model.samples(x), setting, regularizations)
         for regularization, density in zip(regularizations, path, strict=True):
             if (value := loss(density)) < found[0]:
-                found = value, setting | ({} if regularization is None else {"regularization": regularization})
+                found = (
+                    value,
+                    setting
+                    | ({} if regularization is None else {"regularization": regularization}),
+                )
     return found
 
 
@@ -82,7 +91,9 @@ def in_basis(make, x, setting, regularizations) -> Iterator[Any]:
 
 
 def in_all(make, x, setting, regularizations) -> Iterator[Any]:
-    """Full fits, as accurate as the comparison needs; all regularizations in one system, each started from the last."""
+    """Full fits, as accurate as the comparison needs; all regularizations in one system, each
+    started from the last.
+    """
     samples = unweighted(x)
     system = FullSystem(kernel_of("gaussian", setting["bandwidth"]), samples, Flat())
     descending = np.sort(regularizations)[::-1]

@@ -1,7 +1,8 @@
 """The estimators of kscore (Zhou, Shi and Zhu 2020, "Nonparametric score estimators") in NumPy.
 
-kscore is TensorFlow code; these are its formulas: a kernel matrix K between samples, the means h of the kernel's
-divergence, and a regularized inverse of K. Kernels are diagonal, k(x, y) I, or curl-free, -∇∇ψ(|x - y|²).
+kscore is TensorFlow code; these are its formulas: a kernel matrix K between samples, the means h of
+the kernel's divergence, and a regularized inverse of K. Kernels are diagonal, k(x, y) I, or
+curl-free, -∇∇ψ(|x - y|²).
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ MOST_CONJUGATE_GRADIENTS = 40  # as in kscore
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with values in matrices: its products, and the means of its divergence over samples."""
+    """A matrix-valued kernel: its products, and the means of its divergence over samples."""
 
     name: str
     curl_free: bool
     derivatives: Callable  # of ψ at squared distances and a width, of order 0 to 3
 
-    def between(self, x: np.ndarray, samples: np.ndarray, width: float) -> tuple[Callable, np.ndarray]:
-        """The product with (n, d) coefficients at samples, giving (m, d), and the mean divergence (m, d)."""
+    def between(
+        self, x: np.ndarray, samples: np.ndarray, width: float
+    ) -> tuple[Callable, np.ndarray]:
+        """The product with (n, d) coefficients at samples, giving (m, d), and the mean divergence
+        (m, d).
+        """
         s, d = cdist(x, samples, "sqeuclidean"), x.shape[1]
         g0, g1, g2, g3 = self.derivatives(s, width)
         if not self.curl_free:
@@ -90,7 +95,7 @@ def estimates(x: np.ndarray, points: np.ndarray, kernel: Kernel, width: float) -
 
 
 def _nu_method(product, h, n, nu=1.0):
-    """Coefficients of h at points, and at samples, after some iterations; as kscore's with ν = 1."""
+    """Coefficients of h at points and at samples after some iterations, as kscore's with ν = 1."""
     a, previous_a = -(4 * nu + 2) / (4 * nu + 1), 0.0
     c, previous_c = np.zeros_like(h), np.zeros_like(h)
     for t in range(2, max(ITERATIONS) + 1):
@@ -104,7 +109,9 @@ def _nu_method(product, h, n, nu=1.0):
 
 
 def _landweber(product, h, n):
-    """The same for gradient descent; with the longest stable step, where kscore's is .01 by default."""
+    """The same for gradient descent; with the longest stable step, where kscore's is .01 by
+    default.
+    """
     z, norm = h, 1.0
     for _ in range(20):
         z = product(z)
@@ -126,7 +133,8 @@ def _stein(gram, x, points, kernel, width):
         ridge = n**2 * regularization
         inverse = linalg.inv(gram + ridge * np.eye(n))
         fitted = -inverse @ at_samples
-        weights = (k.T @ inverse + 1) * (-2 * slope.T)  # divergence at sample j and point i: -2 ψ' (x_j - x_i)
+        # divergence at sample j and point i: -2 ψ' (x_j - x_i)
+        weights = (k.T @ inverse + 1) * (-2 * slope.T)
         spread = weights @ x - weights.sum(axis=1)[:, None] * points
         scale = -1 / (1 + ridge - np.einsum("ij,ik,kj->j", k, inverse, k, optimize=True))
         yield "Stein", scale[:, None] * (k.T @ fitted - spread)

@@ -21,7 +21,9 @@ LOOKS = {
     "lite": ("#e0a13a", "-", "v"),
     "autoencoder": ("#7b4f9e", "-", "D"),
 }
-"""Color, line and marker by the beginning of a model's name; its size fills the marker and sets the line."""
+"""Color, line and marker by the beginning of a model's name; its size fills the marker and sets the
+line.
+"""
 
 
 class Panel:
@@ -31,19 +33,32 @@ class Panel:
         self.axis = axis
 
     def lines_of(self, rows, x: str, y: str, by: str = "model") -> None:
-        """For each model a line through the means over seeds, with bars of one standard deviation."""
+        """For each model a line through means over seeds, with bars of one standard deviation."""
         for (name,), group in grouped(rows, by).items():
             points = sorted(grouped(group, x).items())
             at = [key[0] for key, _ in points]
             values = [[row[y] for row in members] for _, members in points]
-            self.line(name, at, [np.mean(v) for v in values], [np.std(v, ddof=1) if len(v) > 1 else 0 for v in values])
+            self.line(
+                name,
+                at,
+                [np.mean(v) for v in values],
+                [np.std(v, ddof=1) if len(v) > 1 else 0 for v in values],
+            )
 
     def line(self, name: str, x, y, error=None) -> None:
         """One model's line."""
         color, style, marker = look(name)
         face = "white" if "=42" in name else color
-        options = {"color": color, "linestyle": style, "marker": marker, "linewidth": 1.3, "markersize": 4}
-        self.axis.errorbar(x, y, yerr=error, label=name, markerfacecolor=face, elinewidth=0.7, **options)
+        options = {
+            "color": color,
+            "linestyle": style,
+            "marker": marker,
+            "linewidth": 1.3,
+            "markersize": 4,
+        }
+        self.axis.errorbar(
+            x, y, yerr=error, label=name, markerfacecolor=face, elinewidth=0.7, **options
+        )
 
     def label(self, title: str, x: str, y: str, log: str = "y") -> None:
         """Names and scales."""
@@ -67,14 +82,22 @@ def curves(count: int, width: float = 4.2, height: float = 4.4):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, count, figsize=(width * count, height), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        1, count, figsize=(width * count, height), squeeze=False, layout="constrained"
+    )
     return figure, [Panel(axis) for axis in axes[0]]
 
 
 def look(name: str) -> tuple[str, str, str]:
     """Color, line style and marker of a model."""
-    color, style, marker = next((LOOKS[key] for key in LOOKS if name.startswith(key)), (INK, "-", "."))
-    return (color, "--", marker) if name.startswith("nyström D") or "=167" in name else (color, style, marker)
+    color, style, marker = next(
+        (LOOKS[key] for key in LOOKS if name.startswith(key)), (INK, "-", ".")
+    )
+    return (
+        (color, "--", marker)
+        if name.startswith("nyström D") or "=167" in name
+        else (color, style, marker)
+    )
 
 
 def save(figure, panels, path: Path, columns: int = 4) -> None:

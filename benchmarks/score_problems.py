@@ -1,7 +1,8 @@
-"""Densities with known scores: the two of Sutherland et al. (2018), section 5.1, and one inside an exponential family.
+"""Densities with known scores: the two of Sutherland et al. (2018), section 5.1, and one inside an
+exponential family.
 
-The true score of the ring has a term −1/r that the published code lacks: a density that is constant along a circle of
-radius r in the plane is the radial density over 2πr.
+The true score of the ring has a term −1/r that the published code lacks: a density that is constant
+along a circle of radius r in the plane is the radial density over 2πr.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Problem(Protocol):
 
 @dataclass(frozen=True)
 class Ring:
-    """Three circles in the plane, uniform along their length, with radial noise; Gaussian noise in other dimensions."""
+    """Three circles in the plane, uniform along their length, with radial noise; Gaussian noise in
+    other dimensions.
+    """
 
     dim: int
 
@@ -54,7 +57,10 @@ class Ring:
     def score(self, x: np.ndarray) -> np.ndarray:
         """Its gradient (n, dim)."""
         radius = np.linalg.norm(x[:, :2], axis=1)
-        pull = np.sum(softmax(self._shares(radius), axis=1) * (RADII - radius[:, None]), axis=1) / NOISE**2
+        pull = (
+            np.sum(softmax(self._shares(radius), axis=1) * (RADII - radius[:, None]), axis=1)
+            / NOISE**2
+        )
         out = -x / NOISE**2
         out[:, :2] = ((pull - 1 / radius) / radius)[:, None] * x[:, :2]
         return out
@@ -80,7 +86,9 @@ class Grid:
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Independent exact draws (n, dim)."""
-        return self.vertices[rng.integers(self.dim, size=n)] + NOISE * rng.standard_normal((n, self.dim))
+        return self.vertices[rng.integers(self.dim, size=n)] + NOISE * rng.standard_normal(
+            (n, self.dim)
+        )
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """(n,) at the rows of x, up to a constant."""
@@ -97,10 +105,12 @@ class Grid:
 
 @dataclass(frozen=True)
 class Bumps:
-    """A standard normal with a few wide dents: a smooth member of an exponential family with this q0.
+    """A standard normal with a few wide dents: a smooth member of an exponential family with this
+    q0.
 
-    f = -depth Σ exp(-|x - z|² / (2 width²)) lies in the space of a Gaussian kernel of bandwidth 1, and is so much
-    smoother than the kernel that theorem 2 of Sutherland et al. (2018) gives its best rate (b = 1/2).
+    f = -depth Σ exp(-|x - z|² / (2 width²)) lies in the space of a Gaussian kernel of bandwidth 1,
+    and is so much smoother than the kernel that theorem 2 of Sutherland et al. (2018) gives its
+    best rate (b = 1/2).
     """
 
     dim: int = 2
@@ -118,7 +128,9 @@ class Bumps:
         draws = np.empty((0, self.dim))
         while len(draws) < n:
             x = rng.standard_normal((10 * n, self.dim))
-            draws = np.concatenate([draws, x[np.log(rng.random(10 * n)) < -self._dents(x).sum(axis=1)]])
+            draws = np.concatenate(
+                [draws, x[np.log(rng.random(10 * n)) < -self._dents(x).sum(axis=1)]]
+            )
         return draws[:n]
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
@@ -132,9 +144,11 @@ class Bumps:
 
     def _dents(self, x):
         """(n, count)."""
-        return self.depth * np.exp(-0.5 * np.sum((x[:, None, :] - self.centers) ** 2, axis=2) / self.width**2)
+        return self.depth * np.exp(
+            -0.5 * np.sum((x[:, None, :] - self.centers) ** 2, axis=2) / self.width**2
+        )
 
 
 def fisher_divergence(estimated: np.ndarray, true: np.ndarray) -> float:
-    """J = ½ E|∇log p − ∇log p₀|², from both scores (n, d) at draws of p₀ (including the factor ½)."""
+    """J = ½ E|∇log p − ∇log p₀|², with the factor ½, from both scores (n, d) at draws of p₀."""
     return 0.5 * float(np.mean(np.sum((estimated - true) ** 2, axis=1)))

@@ -11,7 +11,9 @@ Row = dict
 
 
 class Results:
-    """The rows of a file by their key, a tuple of the columns of that name; saved at every addition."""
+    """The rows of a file by their key, a tuple of the columns of that name; saved at every
+    addition.
+    """
 
     def __init__(self, path: Path, key: Sequence[str]):
         self.path, self.key = path, tuple(key)
@@ -23,7 +25,9 @@ class Results:
 
     def add(self, row: Row) -> None:
         """Add a row, replacing the one with its key, and save."""
-        self._enter({name: float(f"{v:.4g}") if isinstance(v, float) else v for name, v in row.items()})
+        self._enter(
+            {name: float(f"{v:.4g}") if isinstance(v, float) else v for name, v in row.items()}
+        )
         self.path.parent.mkdir(exist_ok=True)
         scratch = self.path.with_suffix(".tmp")
         columns = list(dict.fromkeys(name for row in self.rows.values() for name in row))

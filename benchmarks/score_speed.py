@@ -1,8 +1,9 @@
-"""Speed: assembly, fits and gradients, beside the paper's formulas in plain NumPy (score_formulas.py).
+"""Speed: assembly, fits and gradients, beside the paper's formulas in plain NumPy
+(score_formulas.py).
 
-Every measure runs in a separate process with one thread; the alternatives take turns, and medians of the processor
-time are shown, which other load hardly changes. The peak is that of a 2000 × 2000 matrix product, measured between
-the turns.
+Every measure runs in a separate process with one thread; the alternatives take turns, and medians
+of the processor time are shown, which other load hardly changes. The peak is that of a 2000 × 2000
+matrix product, measured between the turns.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ def run(group: tuple, names: list[str], options):
 def assembly(measure, names):
     """BᵀB / n and h; and the product BᵀB alone, for a given B.
 
-    kmc's work is that of its matrix products, :mod:`kmc.bases.gradient_moments`: for each of m²/2 pairs of
-    landmarks one with d (d + 3) / 2 features of the samples and one with d. Of BᵀB half is counted, as it is symmetric.
+    kmc's work is that of its matrix products, :mod:`kmc.bases.gradient_moments`: for each of m²/2
+    pairs of landmarks one with d (d + 3) / 2 features of the samples and one with d. Of BᵀB half is
+    counted, as it is symmetric.
     """
     n, m, d = sizes(measure)
     x, y, bandwidth = data(n, m, d)
@@ -69,7 +71,12 @@ def nystrom_fit(measure, names):
     """A whole fit with given bandwidth and regularization."""
     n, m, d = sizes(measure)
     x, y, bandwidth = data(n, m, d)
-    options = {"base": "uniform", "bandwidth": bandwidth, "regularization": REGULARIZATION, "jitter": 1e-5}
+    options = {
+        "base": "uniform",
+        "bandwidth": bandwidth,
+        "regularization": REGULARIZATION,
+        "jitter": 1e-5,
+    }
     ways = {
         OURS: lambda: NystromKEF(n_basis=m, landmarks=y, **options).fit(x),
         FORMULA: lambda: score_formulas.fit_nystrom(x, y, 2 * bandwidth**2, REGULARIZATION),
@@ -99,9 +106,15 @@ def gradient(measure, names):
     many = np.random.default_rng(1).permutation(np.tile(x, (5, 1)))
     ways = {
         OURS: lambda: jitted_loop(state, many, np.empty(d), jitted.workspace(state)) and None,
-        "NumPy, loop": lambda: [score_formulas.looped_gradient(p, y, sigma, beta) for p in many[:200]],
-        "NumPy, blocks": lambda: [score_formulas.nystrom_gradient(p, y, sigma, beta) for p in many[:200]],
-        "NumPy, contracted": lambda: [score_formulas.contracted_gradient(p, y, sigma, beta) for p in many[:200]],
+        "NumPy, loop": lambda: [
+            score_formulas.looped_gradient(p, y, sigma, beta) for p in many[:200]
+        ],
+        "NumPy, blocks": lambda: [
+            score_formulas.nystrom_gradient(p, y, sigma, beta) for p in many[:200]
+        ],
+        "NumPy, contracted": lambda: [
+            score_formulas.contracted_gradient(p, y, sigma, beta) for p in many[:200]
+        ],
     }
     yield from compared(measure, ways, names, per={OURS: len(many)}, otherwise=200)
 
@@ -147,7 +160,9 @@ def data(n: int, m: int, d: int) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def compared(measure, ways, names, flops=None, repeats=5, per=None, otherwise=1):
-    """Rows; the alternatives take turns, and the first turn, in which numba compiles, does not count."""
+    """Rows; the alternatives take turns, and the first turn, in which numba compiles, does not
+    count.
+    """
     ways = {name: ways[name] for name in names}
     times: dict[str, list[float]] = {name: [] for name in ways}
     peaks = []
@@ -158,10 +173,17 @@ def compared(measure, ways, names, flops=None, repeats=5, per=None, otherwise=1)
             if turn:
                 times[name].append(time.process_time() - begin)
         peaks.append(peak())
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1 << 20 if sys.platform == "darwin" else 1 << 10
+    )
     for name in ways:
         seconds = statistics.median(times[name]) / (per or {}).get(name, otherwise)
-        row = {"measure": measure, "way": name, "seconds": seconds, "peak_gflops": statistics.median(peaks)}
+        row = {
+            "measure": measure,
+            "way": name,
+            "seconds": seconds,
+            "peak_gflops": statistics.median(peaks),
+        }
         if flops:
             row["share_of_peak"] = flops[name] / seconds / 1e9 / row["peak_gflops"]
         yield row | {"process_mb": memory if len(ways) == 1 else ""}
@@ -185,12 +207,18 @@ def tables(rows) -> dict[str, str]:
             share = f"{row['share_of_peak']:.0%}" if row.get("share_of_peak", "") != "" else ""
             memory = f"{row['process_mb']:.0f}" if row.get("process_mb", "") != "" else ""
             lines.append([measure, row["way"], duration(row["seconds"]), ratio, share, memory])
-    return {"times": markdown(["measure", "way", "time", "× kmc", "of peak", "MB"], lines, text_columns=2)}
+    return {
+        "times": markdown(
+            ["measure", "way", "time", "× kmc", "of peak", "MB"], lines, text_columns=2
+        )
+    }
 
 
 def duration(seconds: float) -> str:
     """A duration in a suitable unit."""
-    unit, scale = next((pair for pair in (("s", 1), ("ms", 1e3)) if seconds * pair[1] >= 1), ("µs", 1e6))
+    unit, scale = next(
+        (pair for pair in (("s", 1), ("ms", 1e3)) if seconds * pair[1] >= 1), ("µs", 1e6)
+    )
     return f"{number(seconds * scale)} {unit}"
 
 

@@ -1,4 +1,6 @@
-"""Figure 2: all d components of m landmarks, or as many of the components of all samples ("nyström D"), on the grid."""
+"""Figure 2: all d components of m landmarks, or as many of the components of all samples ("nyström
+D"), on the grid.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,21 @@ MODELS = {f"nyström m={m}": nystrom_model(m, select=False) for m in SIZES} | {
 }
 
 ORDER = {"model": list(MODELS)}
-REFERENCE = {"nyström m=42": {2: 3.7, 5: 16.2, 10: 69, 20: 430}, "nyström D m=42": {2: 3.7, 5: 15.5, 10: 47, 20: 154}}
+REFERENCE = {
+    "nyström m=42": {2: 3.7, 5: 16.2, 10: 69, 20: 430},
+    "nyström D m=42": {2: 3.7, 5: 15.5, 10: 47, 20: 154},
+}
 """Results of an independent correct implementation."""
 
 
 def cells(options) -> list[tuple]:
     """(dim, seed, model)."""
-    return [(dim, seed, model) for dim in options.dims for seed in range(options.seeds) for model in MODELS]
+    return [
+        (dim, seed, model)
+        for dim in options.dims
+        for seed in range(options.seeds)
+        for model in MODELS
+    ]
 
 
 def run(group: tuple, names: list[str], options):
@@ -43,7 +53,12 @@ def tables(rows) -> dict[str, str]:
         by_dim = grouped(group, "dim")
         reference = REFERENCE.get(model, {})
         beside = {dim: f" ({reference[dim]})" if dim in reference else "" for dim in dims}
-        lines.append([model, *(mean_and_spread(by_dim.get((d,), []), "divergence") + beside[d] for d in dims)])
+        lines.append(
+            [
+                model,
+                *(mean_and_spread(by_dim.get((d,), []), "divergence") + beside[d] for d in dims),
+            ]
+        )
     return {"divergence": markdown(["model", *(f"d = {dim}" for dim in dims)], lines)}
 
 
@@ -53,7 +68,11 @@ def pictures(rows, folder) -> None:
 
     figure, panels = curves(len(SIZES), width=3.2)
     for panel, m in zip(panels, SIZES):
-        chosen = [row | {"model": row["model"].split(" m=")[0]} for row in rows if row["model"].endswith(f" m={m}")]
+        chosen = [
+            row | {"model": row["model"].split(" m=")[0]}
+            for row in rows
+            if row["model"].endswith(f" m={m}")
+        ]
         panel.lines_of(chosen, "dim", "divergence")
         panel.label(f"grid, m = {m}", "dimension", r"$J$")
     save(figure, panels, folder / "scores_figure2.png")

@@ -1,4 +1,6 @@
-"""Figure 3b: the held-out score objective over bandwidth and regularization, nyström m = 42 on the Glass sketch."""
+"""Figure 3b: the held-out score objective over bandwidth and regularization, nyström m = 42 on the
+Glass sketch.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def tables(rows) -> dict[str, str]:
     lines = []
     for (bandwidth,), group in sorted(grouped(rows, "bandwidth").items()):
         least = min(group, key=lambda row: row["objective"])
-        lines.append([number(bandwidth), f"{least['regularization']:.0e}", f"{least['objective']:.2f}"])
+        lines.append(
+            [number(bandwidth), f"{least['regularization']:.0e}", f"{least['objective']:.2f}"]
+        )
     return {"surface": markdown(["bandwidth", "best λ", "held-out objective"], lines)}
 
 
@@ -52,7 +56,10 @@ def pictures(rows, folder) -> None:
 
     from kmc.plots import plot_validation
 
-    table = {name: np.array([row[name] for row in rows]) for name in ("bandwidth", "regularization", "objective")}
+    table = {
+        name: np.array([row[name] for row in rows])
+        for name in ("bandwidth", "regularization", "objective")
+    }
     constant = {name: np.repeat("", len(rows)) for name in ("kernel", "base", "penalty")}
     figure, (panel,) = curves(1, width=6, height=4.2)
     plot_validation(SimpleNamespace(cv_results_=table | constant), ax=panel.axis)

@@ -1,9 +1,11 @@
-"""Score estimators compared with the truth and the paper, and timed: ``python benchmarks/scores.py --help``.
+"""Score estimators compared with the truth and the paper, and timed: ``python benchmarks/scores.py
+--help``.
 
-The experiments of Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score estimation with
-Nyström kernel exponential families", section 5, the rate of their theorem 2, and speed. Every part consists of cells;
-each cell is a line of results/scores_<part>.csv, written as soon as it is ready and not run again. Cells that differ
-only in their last name (usually the model) share a process, which has one thread.
+The experiments of Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score
+estimation with Nyström kernel exponential families", section 5, the rate of their theorem 2, and
+speed. Every part consists of cells; each cell is a line of results/scores_<part>.csv, written as
+soon as it is ready and not run again. Cells that differ only in their last name (usually the model)
+share a process, which has one thread.
 """
 
 from __future__ import annotations
@@ -37,14 +39,16 @@ PARTS: dict[str, ModuleType] = {
     "convergence": score_convergence,
     "speed": score_speed,
 }
-"""Each has KEY, the order of some columns in tables, cells(options), run(group, names, options), tables(rows), and
-pictures(rows, folder)."""
+"""Each has KEY, the order of some columns in tables, cells(options), run(group, names, options),
+tables(rows), and pictures(rows, folder)."""
 
 
 def run_part(name: str, options: argparse.Namespace) -> list[str]:
     """Run the cells that the CSV lacks; return failures."""
     part, results = PARTS[name], Results(HERE / "results" / f"scores_{name}.csv", PARTS[name].KEY)
-    cells = [cell for cell in part.cells(options) if options.models is None or cell[-1] in options.models]
+    cells = [
+        cell for cell in part.cells(options) if options.models is None or cell[-1] in options.models
+    ]
     cells = [cell for cell in cells if options.rerun or cell not in results.rows]
     failures, begun = [], time.perf_counter()
     for group, members in groupby(cells, key=lambda cell: cell[:-1]):
@@ -55,17 +59,25 @@ def run_part(name: str, options: argparse.Namespace) -> list[str]:
                 print(line, flush=True)
             else:
                 results.add(line)
-                print(f"[{time.perf_counter() - begun:5.0f} s] {name} {' '.join(map(str, line.values()))}", flush=True)
+                print(
+                    f"[{time.perf_counter() - begun:5.0f} s] {name} "
+                    f"{' '.join(map(str, line.values()))}",
+                    flush=True,
+                )
     return failures
 
 
 def launch(name: str, group: tuple, names: list[str], options: argparse.Namespace):
     """Rows of a group of cells, as printed by its process; a string if it fails."""
-    environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+    environment = os.environ | {
+        f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")
+    }
     task = {"part": name, "group": group, "names": names}
     command = [sys.executable, __file__, *sys.argv[1:], "--task", json.dumps(task)]
     with tempfile.TemporaryFile("w+") as errors:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment) as child:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+        ) as child:
             for line in child.stdout:
                 if line.startswith("{"):
                     yield json.loads(line)
@@ -80,7 +92,9 @@ def report(name: str) -> None:
     if not rows:
         return
     for column, order in PARTS[name].ORDER.items():
-        rows = sorted((row for row in rows if row[column] in order), key=lambda row: order.index(row[column]))
+        rows = sorted(
+            (row for row in rows if row[column] in order), key=lambda row: order.index(row[column])
+        )
     for title, text in PARTS[name].tables(rows).items():
         print(f"\n{name}: {title}\n{text}")
     PICTURES.mkdir(exist_ok=True)
@@ -88,18 +102,35 @@ def report(name: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help="parts, with commas")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), default=list(PARTS), help="parts, with commas"
+    )
     parser.add_argument("--seeds", type=int, default=3, help="how many")
-    parser.add_argument("--dims", type=int, nargs="+", default=[2, 5, 10, 15, 20], help="dimensions of ring and grid")
+    parser.add_argument(
+        "--dims",
+        type=int,
+        nargs="+",
+        default=[2, 5, 10, 15, 20],
+        help="dimensions of ring and grid",
+    )
     parser.add_argument("--models", nargs="+", help="only cells with these names; all by default")
     parser.add_argument(
-        "--data", type=Path, help="figure3: posterior sketch, .npy of shape (2000, 9), as score_glass_sketch.py makes"
+        "--data",
+        type=Path,
+        help="figure3: posterior sketch, .npy of shape (2000, 9), as score_glass_sketch.py makes",
     )
     parser.add_argument("--glass", type=Path, help="figure3: UCI's glass.data")
-    parser.add_argument("--repetitions", type=int, default=50, help="figure3: trajectories of each seed")
     parser.add_argument(
-        "--inputs", default="whitened", choices=score_glass.INPUTS, help="figure3: inputs of the classifier"
+        "--repetitions", type=int, default=50, help="figure3: trajectories of each seed"
+    )
+    parser.add_argument(
+        "--inputs",
+        default="whitened",
+        choices=score_glass.INPUTS,
+        help="figure3: inputs of the classifier",
     )
     parser.add_argument("--rerun", action="store_true", help="run cells even if the CSV has them")
     parser.add_argument("--report", action="store_true", help="run nothing")

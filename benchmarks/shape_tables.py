@@ -22,26 +22,42 @@ DEFINITIONS = """\
 - **ESS per 1000**: of right runs, the smallest over coordinates, per 1,000 evaluations: median and least. "mode ESS" is
   that of the modes' weights. **own ms**: processor time outside the log-density, per evaluation.
 - **Rows** of [shapes.csv](shapes.csv): of each target, start policy and budget, those of the version of kmc that was
-  measured last, on seeds on which nothing was tried. The label is the commit of that version."""
+  measured last, on seeds on which nothing was tried. The label is the commit of that version."""  # noqa: E501
 CONTINUES = {"0172b5d": "828d427", "f616c8a": "e9d0280", "0664e27": "e9d0280"}
-"""Labels that continue an earlier one with other seeds: the same sampler, but for hierarchies or a repair."""
+"""Labels that continue an earlier one with other seeds: the same sampler, but for hierarchies or a
+repair.
+"""
 
 
 def table(rows: list[dict], by: tuple[str, ...]) -> str:
-    """Markdown: a line for each combination of values of these columns; effective draws are those of right runs."""
+    """Markdown: a line for each combination of values of these columns; effective draws are those
+    of right runs.
+    """
     head = [*by, "runs", *VERDICTS, "ESS per 1000 (least)", "tail ESS", "mode ESS", "own ms"]
-    lines = [f"| {' | '.join(head)} |", "| " + " | ".join(["---"] * len(by) + ["---:"] * (len(head) - len(by))) + " |"]
+    lines = [
+        f"| {' | '.join(head)} |",
+        "| " + " | ".join(["---"] * len(by) + ["---:"] * (len(head) - len(by))) + " |",
+    ]
     groups: dict[tuple, list[dict]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in by), []).append(row)
     for key, group in groups.items():
         verdicts = [verdict(row) for row in group]
-        right = [row for row, found in zip(group, verdicts, strict=True) if found.startswith("right")]
-        ess, tail, mode = (np.array([per_1000(row, name) for row in right]) for name in ("ess", "tail_ess", "mode_ess"))
+        right = [
+            row for row, found in zip(group, verdicts, strict=True) if found.startswith("right")
+        ]
+        ess, tail, mode = (
+            np.array([per_1000(row, name) for row in right])
+            for name in ("ess", "tail_ess", "mode_ess")
+        )
         own = [1000 * row["own_seconds"] / row["evaluations"] for row in group]
         cells = [f"{value:,}" if isinstance(value, int) else value for value in key]
         cells += [str(len(group)), *(str(verdicts.count(name) or "") for name in VERDICTS)]
-        cells += [f"{_median(ess)} ({ess.min():.3g})" if right else "", _median(tail), _median(mode)]
+        cells += [
+            f"{_median(ess)} ({ess.min():.3g})" if right else "",
+            _median(tail),
+            _median(mode),
+        ]
         lines.append(f"| {' | '.join([*cells, f'{np.median(own):.2g}'])} |")
     return "\n".join(lines)
 
@@ -66,7 +82,8 @@ def write_page(rows: list[dict]) -> None:
     verdicts = [verdict(row) for row in rows]
     counts = "; ".join(f"{verdicts.count(name)} {name}" for name in VERDICTS)
     parts = [
-        head("Hard shapes: right, or warned of?", "python benchmarks/shapes.py --page") + DEFINITIONS,
+        head("Hard shapes: right, or warned of?", "python benchmarks/shapes.py --page")
+        + DEFINITIONS,
         f"All {len(rows)} runs: {counts}.",
         table(rows, ("family", "starts", "budget")),
         table(rows, ("target", "starts", "budget", "label")),
@@ -75,7 +92,9 @@ def write_page(rows: list[dict]) -> None:
 
 
 def latest(rows: list[dict]) -> list[dict]:
-    """Of each target, start policy, method and budget the rows of the version that was measured last, one per seed."""
+    """Of each target, start policy, method and budget the rows of the version that was measured
+    last, one per seed.
+    """
     age = {label: i for i, label in enumerate(dict.fromkeys(_version(row) for row in rows))}
 
     def kind(row: dict) -> tuple[Any, ...]:
@@ -100,6 +119,11 @@ def in_order(rows: list[dict]) -> list[dict]:
     policies = {name: i for i, name in enumerate(STARTS)}
 
     def place(row: dict) -> tuple[Any, ...]:
-        return families[row["family"]], policies[row["starts"]], row["budget"], targets[row["target"]]
+        return (
+            families[row["family"]],
+            policies[row["starts"]],
+            row["budget"],
+            targets[row["target"]],
+        )
 
     return sorted(rows, key=place)

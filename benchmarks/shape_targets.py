@@ -1,7 +1,8 @@
-"""Hard shapes for ``shapes.py``: modes, walls, heavy tails, bends, hierarchies, many dimensions, roughness.
+"""Hard shapes for ``shapes.py``: modes, walls, heavy tails, bends, hierarchies, many dimensions,
+roughness.
 
-Each shape has a log-density, independent draws (or a stored reference), and start policies. The truth about a shape is
-computed from those draws.
+Each shape has a log-density, independent draws (or a stored reference), and start policies. The
+truth about a shape is computed from those draws.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Truth:
     """The results of a perfect run, per coordinate and mode."""
 
     center: np.ndarray  # (d,) the mean; the median if there is no mean
-    scale: np.ndarray  # (d,) the sd; if there is none, the 5-95 % width over 3.29, as for a Gaussian
+    # (d,) the sd; if there is none, the 5-95 % width over 3.29, as for a Gaussian
+    scale: np.ndarray
     quantiles: np.ndarray  # (2, d) at TAILS
     heavy: bool  # no second moment
     shares: np.ndarray  # (modes,)
@@ -45,7 +47,8 @@ class Shape:
     name: str
     family: str
     density: Any  # a callable with dim and, unless there is a truth, sample(rng, n)
-    label: Callable[[np.ndarray], np.ndarray] | None = None  # points (n, d) to modes (n,); None: a single mode
+    # points (n, d) to modes (n,); None: a single mode
+    label: Callable[[np.ndarray], np.ndarray] | None = None
     heavy: bool = False
     noise_sd: Callable[[np.ndarray], float] | None = None  # of a noisy log-density, at a point
     known: Any = None  # moments, if there are no exact draws: mean, sd, quantiles
@@ -67,7 +70,11 @@ class Shape:
 
     def black_box(self, seed: int) -> Callable[[np.ndarray], float]:
         """The log-density for a sampler."""
-        return self.density if self.noise_sd is None else Varying(self, np.random.default_rng([seed, 1]))
+        return (
+            self.density
+            if self.noise_sd is None
+            else Varying(self, np.random.default_rng([seed, 1]))
+        )
 
     @cached_property
     def draws(self) -> np.ndarray:
@@ -95,10 +102,17 @@ class Shape:
 
     @cached_property
     def floors(self) -> np.ndarray:
-        """For each mode, the log-density that all but 2 % of its own draws exceed: the edge of its bulk."""
+        """For each mode, the log-density that all but 2 % of its own draws exceed: the edge of its
+        bulk.
+        """
         few = slice(0, 20_000)
         values = np.array([self.density(x) for x in self.draws[few]])
-        return np.array([np.quantile(values[self.labels[few] == k], 0.02) for k in range(len(self.truth.shares))])
+        return np.array(
+            [
+                np.quantile(values[self.labels[few] == k], 0.02)
+                for k in range(len(self.truth.shares))
+            ]
+        )
 
     def evaluated(self, x: np.ndarray, values: np.ndarray) -> list[int]:
         """The modes with a point in their bulk, among evaluated points (n, d) and values (n,)."""
@@ -107,22 +121,29 @@ class Shape:
         labels = self.label(x)
         return [k for k, floor in enumerate(self.floors) if np.any(values[labels == k] >= floor)]
 
-    def initial(self, policy: str, rng: np.random.Generator, count: int | None = None) -> np.ndarray:
+    def initial(
+        self, policy: str, rng: np.random.Generator, count: int | None = None
+    ) -> np.ndarray:
         """Starts (k, d).
 
-        "cover": exact draws of each mode, at least two of each. "box": uniform over the box of all modes. "many": a
-        hundred of these. "one": exact draws of the first mode. "spread": center + 2 sd, where the density is positive.
+        "cover": exact draws of each mode, at least two of each. "box": uniform over the box of all
+        modes. "many": a hundred of these. "one": exact draws of the first mode. "spread": center +
+        2 sd, where the density is positive.
         """
         count = count or STARTS[policy]
         if policy in ("cover", "one"):
             modes = range(len(self.truth.shares) if policy == "cover" else 1)
             each = max(2, -(-count // len(modes)))
-            rows = [rng.choice(np.flatnonzero(self.labels == k), each, replace=False) for k in modes]
+            rows = [
+                rng.choice(np.flatnonzero(self.labels == k), each, replace=False) for k in modes
+            ]
             return self.draws[np.concatenate(rows)]
         starts, wide = np.empty((0, self.dim)), 2.0
         while len(starts) < count:
             if policy == "spread":
-                x = self.truth.center + wide * self.truth.scale * rng.standard_normal((count, self.dim))
+                x = self.truth.center + wide * self.truth.scale * rng.standard_normal(
+                    (count, self.dim)
+                )
                 wide *= 0.99  # behind walls in many dimensions hardly any point is two sds away
             else:
                 low, high = np.quantile(self.draws, [0.001, 0.999], axis=0)
@@ -133,7 +154,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class Varying:
-    """A log-density plus normal noise whose sd depends on the point; the exponential of the noise has mean 1."""
+    """A log-density plus normal noise whose sd depends on the point; the exponential of the noise
+    has mean 1.
+    """
 
     shape: Shape
     rng: np.random.Generator
@@ -147,7 +170,9 @@ class Varying:
 
 
 class Mixture:
-    """Gaussians with these weights, means (k, d) and covariances (k, d, d); or sds (k,) for round ones."""
+    """Gaussians with these weights, means (k, d) and covariances (k, d, d); or sds (k,) for round
+    ones.
+    """
 
     def __init__(self, shares, means, sds=None, covariances=None):
         self.shares, self.means = np.asarray(shares, dtype=float), np.asarray(means, dtype=float)
@@ -180,7 +205,8 @@ class Mixture:
 
 
 class Shells:
-    """Gaussian shells of equal mass and radius 2, with this width and centers 7 apart along the first axis.
+    """Gaussian shells of equal mass and radius 2, with this width and centers 7 apart along the
+    first axis.
 
     As in Feroz, Hobson and Bridges (2009), MultiNest, section 6.2, where the width is .1.
     """
@@ -200,8 +226,12 @@ class Shells:
 
     def sample(self, rng, n) -> np.ndarray:
         """Independent exact draws (n, d); the radius from a fine table of its distribution."""
-        r = np.linspace(max(0.0, self.radius - 8 * self.width), self.radius + 8 * self.width, 20_001)
-        share = np.cumsum(r ** (self.dim - 1) * np.exp(-0.5 * ((r - self.radius) / self.width) ** 2))
+        r = np.linspace(
+            max(0.0, self.radius - 8 * self.width), self.radius + 8 * self.width, 20_001
+        )
+        share = np.cumsum(
+            r ** (self.dim - 1) * np.exp(-0.5 * ((r - self.radius) / self.width) ** 2)
+        )
         radius = np.interp(rng.random(n), share / share[-1], r)
         z = rng.standard_normal((n, self.dim))
         z *= (radius / np.linalg.norm(z, axis=1))[:, None]
@@ -215,17 +245,24 @@ def apart(dim, shares, distance=12.0):
 
 
 def narrow(dim, offset):
-    """A unit Gaussian of weight .6 and one of a tenth of its width of weight .4, this far away along the diagonal."""
+    """A unit Gaussian of weight .6 and one of a tenth of its width of weight .4, this far away
+    along the diagonal.
+    """
     return Mixture([0.6, 0.4], [[0.0] * dim, [offset / math.sqrt(dim)] * dim], [1.0, 0.1])
 
 
 def corners(dim, count):
-    """Modes at this many corners, with different widths and directions, and weights from .4 downwards."""
+    """Modes at this many corners, with different widths and directions, and weights from .4
+    downwards.
+    """
     rng = np.random.default_rng(count)
     means = np.zeros((count, dim))
     for k in range(count):
         means[k] = 6.0 * np.where((k >> (np.arange(dim) % 2)) & 1, 1, -1)
-    roots = [np.diag(rng.uniform(0.5, 1.5, dim)) @ np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in means]
+    roots = [
+        np.diag(rng.uniform(0.5, 1.5, dim)) @ np.linalg.qr(rng.standard_normal((dim, dim)))[0]
+        for _ in means
+    ]
     shares = np.array([0.4, 0.3, 0.2, 0.1])[:count]
     return Mixture(shares / shares.sum(), means, covariances=[root.T @ root for root in roots])
 
@@ -277,7 +314,9 @@ def box(dim):
 
 def curved(dim):
     """A round Gaussian above a parabola through its bulk."""
-    return Cut(Gaussian(dim, correlation=0.0, spread=1.0), lambda x: x[:, 1] > 0.5 * x[:, 0] ** 2 - 0.5)
+    return Cut(
+        Gaussian(dim, correlation=0.0, spread=1.0), lambda x: x[:, 1] > 0.5 * x[:, 0] ** 2 - 0.5
+    )
 
 
 # Heavy tails, bends, funnels, roughness
@@ -329,7 +368,8 @@ class SideBySide:
 
 
 class TwoDrivers:
-    """Two log scales v ~ N(0, 1.5²); half of the others have sd exp(v_1 / 2), the other half exp(v_2 / 2).
+    """Two log scales v ~ N(0, 1.5²); half of the others have sd exp(v_1 / 2), the other half
+    exp(v_2 / 2).
 
     With ``product``: all others have sd exp((v_1 + v_2) / 2).
     """
@@ -358,7 +398,9 @@ class TwoDrivers:
 
 
 class EightSchoolsCentered:
-    """Rubin's eight schools, centered: x = (mu, log tau, theta); mu ~ N(0, 5²), tau ~ half-Cauchy(5). Or others."""
+    """Rubin's eight schools, centered: x = (mu, log tau, theta); mu ~ N(0, 5²), tau ~
+    half-Cauchy(5). Or others.
+    """
 
     effects = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
     errors = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
@@ -367,7 +409,9 @@ class EightSchoolsCentered:
         if others:
             rng = np.random.default_rng(5)
             self.errors = np.exp(rng.normal(2.0, 0.3, others))
-            self.effects = 3.0 + 4.0 * rng.standard_normal(others) + self.errors * rng.standard_normal(others)
+            self.effects = (
+                3.0 + 4.0 * rng.standard_normal(others) + self.errors * rng.standard_normal(others)
+            )
         self.count = len(self.effects)
         self.dim = self.count + 2
 
@@ -442,7 +486,10 @@ def _multimodal():
         yield f"four-{dim}d", corners(dim, 4)
         yield f"shells-{dim}d", Shells(dim)
     for dim in (2, 5):
-        yield f"near-{dim}d", Mixture([0.5, 0.5], [[-3 / math.sqrt(dim)] * dim, [3 / math.sqrt(dim)] * dim], 1.0)
+        yield (
+            f"near-{dim}d",
+            Mixture([0.5, 0.5], [[-3 / math.sqrt(dim)] * dim, [3 / math.sqrt(dim)] * dim], 1.0),
+        )
 
 
 def _plain():
@@ -473,7 +520,12 @@ def _plain():
     yield "logistic-100d", "many dimensions", LogisticColumns(), {}
     yield "schools-60d-centred", "many dimensions", EightSchoolsCentered(58), {}
     for height in (0.3, 1.0):
-        yield f"rough-gaussian-5d-{height}", "roughness", Rough(Gaussian(5, 0, 1), height, np.ones(5)), {}
+        yield (
+            f"rough-gaussian-5d-{height}",
+            "roughness",
+            Rough(Gaussian(5, 0, 1), height, np.ones(5)),
+            {},
+        )
         yield f"rough-banana-2d-{height}", "roughness", Rough(Banana(2), height, [10.0, 1.0]), {}
     for dim in (2, 3, 5):
         yield f"varying-noise-{dim}d", "roughness", Gaussian(dim, 0, 1), {"noise_sd": _noise}
@@ -490,9 +542,13 @@ def _plain():
 
 def _all():
     shapes = [Shape(name, "multimodal", density, density.label) for name, density in _multimodal()]
-    shapes += [Shape(name, family, density, **options) for name, family, density, options in _plain()]
+    shapes += [
+        Shape(name, family, density, **options) for name, family, density, options in _plain()
+    ]
     for name, density, options, several in further(Mixture, Funnel, Gaussian, Shells):
-        shapes.append(Shape(name, "further", density, density.label if several else None, **options))
+        shapes.append(
+            Shape(name, "further", density, density.label if several else None, **options)
+        )
     return {shape.name: shape for shape in shapes}
 
 

@@ -1,8 +1,10 @@
-"""Hard shapes: right, wrong with a warning, or silently wrong: ``python benchmarks/shapes.py --help``.
+"""Hard shapes: right, wrong with a warning, or silently wrong: ``python benchmarks/shapes.py
+--help``.
 
-A cell is (label, target, starts, method, budget, seed); its row is appended to results/shapes.csv at once, and existing
-rows are not run again, so that an interrupted sweep can be continued. ``--label`` separates versions of the code.
-Verdicts are those of shape_rows.py. ``--page`` writes results/shapes.md (shape_tables.py).
+A cell is (label, target, starts, method, budget, seed); its row is appended to results/shapes.csv
+at once, and existing rows are not run again, so that an interrupted sweep can be continued.
+``--label`` separates versions of the code. Verdicts are those of shape_rows.py. ``--page`` writes
+results/shapes.md (shape_tables.py).
 """
 
 from __future__ import annotations
@@ -55,7 +57,12 @@ class Bound:
 
     def __init__(self, task: Shape, policy: str):
         self.task, self.policy = task, policy
-        self.name, self.dim, self.noisy, self.black_box = task.name, task.dim, task.noisy, task.black_box
+        self.name, self.dim, self.noisy, self.black_box = (
+            task.name,
+            task.dim,
+            task.noisy,
+            task.black_box,
+        )
         self.log_density = task.density
 
     def initial(self, rng, k):
@@ -64,7 +71,9 @@ class Bound:
         return x[rng.permutation(len(x))[:k]]
 
 
-def run_cell(label: str, target: str, policy: str, method: str, budget: int, seed: int) -> dict[str, Any]:
+def run_cell(
+    label: str, target: str, policy: str, method: str, budget: int, seed: int
+) -> dict[str, Any]:
     """One row."""
     warnings.simplefilter("ignore")
     task = shape(target)
@@ -75,10 +84,21 @@ def run_cell(label: str, target: str, policy: str, method: str, budget: int, see
     if method == "kmc":
         draws, facts = _run_kmc(task, policy, budget, seed, important)
     else:
-        run = max(METHODS[method](Bound(task, policy), seed, budget), key=lambda run: each_ess(run.draws).min())
+        run = max(
+            METHODS[method](Bound(task, policy), seed, budget),
+            key=lambda run: each_ess(run.draws).min(),
+        )
         draws = run.draws
-        facts = {"evaluations": run.evaluations, "seconds": run.seconds, "own_seconds": run.overhead, "seen": ""}
-        facts |= {"warnings": int(any(az.rhat(c) > 1.05 for c in np.moveaxis(draws, 2, 0))), "said": "R-hat > 1.05"}
+        facts = {
+            "evaluations": run.evaluations,
+            "seconds": run.seconds,
+            "own_seconds": run.overhead,
+            "seen": "",
+        }
+        facts |= {
+            "warnings": int(any(az.rhat(c) > 1.05 for c in np.moveaxis(draws, 2, 0))),
+            "said": "R-hat > 1.05",
+        }
     row |= facts
     row["draws"] = draws.shape[1]
     if draws.shape[1] >= FEWEST:
@@ -139,7 +159,11 @@ def describe(row: dict) -> str:
     parts = [verdict(row), ess]
     if row["shares"]:
         parts.append(f"shares {row['shares']}, mode ESS {row['mode_ess']:.3g}")
-    bias = "" if row["bias"] == "" else f"bias {row['bias']:.2g}, widths {row['width_min']:.2g}-{row['width_max']:.2g}"
+    bias = (
+        ""
+        if row["bias"] == ""
+        else f"bias {row['bias']:.2g}, widths {row['width_min']:.2g}-{row['width_max']:.2g}"
+    )
     return ", ".join([*parts, bias, f"{row['own_seconds']:.3g} s"])
 
 
@@ -151,17 +175,26 @@ def _chosen(text: str) -> list[str]:
             found = [part]
         else:
             found = [
-                n for n in NAMES if n.startswith(part) or (SHAPES[n].family if n in SHAPES else "controls") == part
+                n
+                for n in NAMES
+                if n.startswith(part) or (SHAPES[n].family if n in SHAPES else "controls") == part
             ]
         if not found:
-            raise argparse.ArgumentTypeError(f"{part!r} is not a target, a family or the beginning of a name")
+            raise argparse.ArgumentTypeError(
+                f"{part!r} is not a target, a family or the beginning of a name"
+            )
         names += found
     return list(dict.fromkeys(names))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    listed = f"names, beginnings of names, or families ({', '.join(FAMILIES)}), with commas between; default: all"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    listed = (
+        f"names, beginnings of names, or families ({', '.join(FAMILIES)}), "
+        "with commas between; default: all"
+    )
     parser.add_argument("--targets", type=_chosen, default=list(NAMES), metavar="A,B", help=listed)
     parser.add_argument("--starts", default="cover,box,spread", help=f"of {', '.join(STARTS)}")
     parser.add_argument("--methods", default="kmc", help=f"of {', '.join(METHODS)}")
@@ -170,14 +203,25 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=10_000, help="evaluations, warm-up included")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--label", default="now", help="label of this version of the code")
-    parser.add_argument("--rerun", action="store_true", help="run these cells even if the CSV has them")
-    parser.add_argument("--report", action="store_true", help="run nothing: print tables from the CSV for this label")
+    parser.add_argument(
+        "--rerun", action="store_true", help="run these cells even if the CSV has them"
+    )
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="run nothing: print tables from the CSV for this label",
+    )
     parser.add_argument("--page", action="store_true", help="run nothing: write results/shapes.md")
     parser.add_argument("--list", action="store_true", help="print the targets and stop")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()
     if options.list:
-        print("\n".join(f"{name:24} {shape(name).family:24} {' '.join(shape(name).policies)}" for name in NAMES))
+        print(
+            "\n".join(
+                f"{name:24} {shape(name).family:24} {' '.join(shape(name).policies)}"
+                for name in NAMES
+            )
+        )
         return
     if options.page:
         write_page(read(options.results))
@@ -185,12 +229,16 @@ def main() -> None:
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     cells = [
         (options.label, target, policy, method, options.budget, seed)
-        for seed, method, target in itertools.product(seeds, options.methods.split(","), options.targets)
+        for seed, method, target in itertools.product(
+            seeds, options.methods.split(","), options.targets
+        )
         for policy in shape(target).policies
         if policy in options.starts.split(",")
     ]
     known = {tuple(row[name] for name in KEY) for row in read(options.results)}
-    missing = [] if options.report else [cell for cell in cells if options.rerun or cell not in known]
+    missing = (
+        [] if options.report else [cell for cell in cells if options.rerun or cell not in known]
+    )
     failures = run_cells(run_cell, missing, options.jobs, partial(finish, options.results))
     rows = [row for row in read(options.results) if row["label"] == options.label]
     if not options.report:

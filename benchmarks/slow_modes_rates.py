@@ -1,10 +1,10 @@
 """How often `slow_modes` alarms, on correct runs and on a frozen latent variable: ``--help``.
 
-Runs of four chains of 1,000 draws. Correct runs have five parameters that are independent (normal, and Student-t
-with two degrees of freedom in turn) or autoregressive. In the frozen ones, the sign of the correlation of two of d
-autoregressive normal parameters never changes, which no single parameter shows; for comparison the R-hat of the
-conditional mean of that sign is printed, on the same draws, which is the best possible function. An alarm is an
-R-hat above 1.05 of the worst mode.
+Runs of four chains of 1,000 draws. Correct runs have five parameters that are independent (normal,
+and Student-t with two degrees of freedom in turn) or autoregressive. In the frozen ones, the sign
+of the correlation of two of d autoregressive normal parameters never changes, which no single
+parameter shows; for comparison the R-hat of the conditional mean of that sign is printed, on the
+same draws, which is the best possible function. An alarm is an R-hat above 1.05 of the worst mode.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def draws(memory: float, seed: int) -> np.ndarray:
 
 
 def frozen(correlation: float, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Chains (chains, draws, d) whose first two parameters have correlation ± this, and the sign's conditional mean."""
+    """Chains (chains, draws, d) whose first two parameters have correlation ± this, and the sign's
+    conditional mean.
+    """
     noise = np.random.default_rng(seed).standard_normal((CHAINS, DRAWS, dim))
     noise[:, 1:] *= np.sqrt(1 - 0.7**2)
     x = lfilter([1.0], [1.0, -0.7], noise, axis=1)
@@ -49,13 +51,16 @@ def false_alarms(memories: list[float], runs: int) -> None:
         rhat = np.array([float(modes["rhat"].max()) for modes in found])
         ess = min(float(modes["ess"].min()) for modes in found)
         alarms = int(np.sum(rhat > LIMIT))
-        print(f"| {memory:g} | {len(found)} | {alarms} | {rhat.max():.3f} | {ess:.0f} |", flush=True)
+        print(
+            f"| {memory:g} | {len(found)} | {alarms} | {rhat.max():.3f} | {ess:.0f} |", flush=True
+        )
 
 
 def frozen_latents(runs: int) -> None:
     """A line for each correlation and number of parameters."""
     print(
-        "| correlation | d | runs | alarms | R-hat, median (least) | of the best function | of a parameter, largest |"
+        "| correlation | d | runs | alarms | R-hat, median (least) | of the best function | of a "
+        "parameter, largest |"
     )
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for correlation in (0.95, 0.8, 0.5):
@@ -64,13 +69,24 @@ def frozen_latents(runs: int) -> None:
             for seed in range(runs):
                 x, mean = frozen(correlation, dim, seed)
                 rhat[seed] = float(slow_modes(x, 1)["rhat"][0])
-                ideal[seed], plain[seed] = ess_and_rhat(mean[..., None])[1][0], ess_and_rhat(x)[1].max()
-            cells = f"{np.median(rhat):.2f} ({rhat.min():.2f}) | {np.median(ideal):.2f} | {plain.max():.3f}"
-            print(f"| ±{correlation:g} | {dim} | {runs} | {np.sum(rhat > LIMIT)} | {cells} |", flush=True)
+                ideal[seed], plain[seed] = (
+                    ess_and_rhat(mean[..., None])[1][0],
+                    ess_and_rhat(x)[1].max(),
+                )
+            cells = (
+                f"{np.median(rhat):.2f} ({rhat.min():.2f}) | "
+                f"{np.median(ideal):.2f} | {plain.max():.3f}"
+            )
+            print(
+                f"| ±{correlation:g} | {dim} | {runs} | {np.sum(rhat > LIMIT)} | {cells} |",
+                flush=True,
+            )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--memory", type=float, nargs="+", default=[0.0, 0.5, 0.8])
     parser.add_argument("--frozen-runs", type=int, default=5)

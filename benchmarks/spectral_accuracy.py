@@ -1,4 +1,5 @@
-"""Accuracy of eigenvalues with automatic settings: mean relative error of the first six, and on spheres.
+"""Accuracy of eigenvalues with automatic settings: mean relative error of the first six, and on
+spheres.
 
 python benchmarks/spectral_accuracy.py [--seeds 3] [--sphere-samples 100000]
 """
@@ -49,12 +50,21 @@ def main() -> None:
     print(f"n = {args.samples}, mean (least to greatest) over {args.seeds} seeds\n")
     print("| distribution | samples alone | with the score |\n| --- | --- | --- |")
     for problem in problems():
-        cells = [_cell(errors(problem, args.seeds, args.samples, with_score)) for with_score in (False, True)]
+        cells = [
+            _cell(errors(problem, args.seeds, args.samples, with_score))
+            for with_score in (False, True)
+        ]
         print(f"| {problem.name} | {' | '.join(cells)} |", flush=True)
-    print(f"\nn = {args.sphere_samples}, metric (21)\n\n| distribution | tangential |\n| --- | --- |")
+    print(
+        f"\nn = {args.sphere_samples}, metric (21)\n\n| distribution | tangential |\n| --- | --- |"
+    )
     for dim in (3, 5, 10):
         problem = Sphere(dim)
-        print(f"| {problem.name} | {_cell(sphere_errors(problem, args.seeds, args.sphere_samples))} |", flush=True)
+        print(
+            f"| {problem.name} | {_cell(sphere_errors(problem, args.seeds, args.sphere_samples))} "
+            f"|",
+            flush=True,
+        )
 
 
 def _cell(values):

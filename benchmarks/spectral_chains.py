@@ -1,9 +1,10 @@
-"""Spectra of Markov chains beside those of deeptime: ``python benchmarks/spectral_chains.py --help``.
+"""Spectra of Markov chains beside those of deeptime: ``python benchmarks/spectral_chains.py
+--help``.
 
-Chains on the line whose transition operator is known from a fine grid: random-walk Metropolis on a double well and on
-four wells, and the overdamped Langevin dynamics in the same four wells that deeptime's tutorials use (Prinz et
-al. 2011). kmc chooses its settings automatically. Each peer gets several settings, and the one with the smallest error
-*compared with the truth* is shown.
+Chains on the line whose transition operator is known from a fine grid: random-walk Metropolis on a
+double well and on four wells, and the overdamped Langevin dynamics in the same four wells that
+deeptime's tutorials use (Prinz et al. 2011). kmc chooses its settings automatically. Each peer gets
+several settings, and the one with the smallest error *compared with the truth* is shown.
 """
 
 from __future__ import annotations
@@ -32,13 +33,19 @@ def double_well(x):
 @numba.njit(cache=True)
 def four_wells(x):
     """Prinz et al. (2011), "Markov models of molecular kinetics"."""
-    bumps = 0.8 * np.exp(-80 * x**2) + 0.2 * np.exp(-80 * (x - 0.5) ** 2) + 0.5 * np.exp(-40 * (x + 0.5) ** 2)
+    bumps = (
+        0.8 * np.exp(-80 * x**2)
+        + 0.2 * np.exp(-80 * (x - 0.5) ** 2)
+        + 0.5 * np.exp(-40 * (x + 0.5) ** 2)
+    )
     return 4.0 * (x**8 + bumps)
 
 
 @numba.njit(cache=True)
 def four_wells_slope(x):
-    bumps = 0.8 * np.exp(-80 * x**2) * -160 * x + 0.2 * np.exp(-80 * (x - 0.5) ** 2) * -160 * (x - 0.5)
+    bumps = 0.8 * np.exp(-80 * x**2) * -160 * x + 0.2 * np.exp(-80 * (x - 0.5) ** 2) * -160 * (
+        x - 0.5
+    )
     return 4.0 * (8 * x**7 + bumps + 0.5 * np.exp(-40 * (x + 0.5) ** 2) * -80 * (x + 0.5))
 
 
@@ -53,14 +60,20 @@ class RandomWalk:
 
     def simulate(self, n: int, seed: int) -> np.ndarray:
         """(n, 1) states, after a thousandth of them as burn-in."""
-        return _walk(self.potential, self.step, n + n // 1000, np.random.default_rng(seed))[-n:, None]
+        return _walk(self.potential, self.step, n + n // 1000, np.random.default_rng(seed))[
+            -n:, None
+        ]
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Grid, the largest eigenvalues after 1, and their eigenfunctions on the grid."""
         x = np.linspace(-self.reach, self.reach, 1201)
         v = self.potential(x)
-        jumps = np.exp(-0.5 * ((x[:, None] - x) / self.step) ** 2) * (x[1] - x[0]) / (self.step * np.sqrt(2 * np.pi))
+        jumps = (
+            np.exp(-0.5 * ((x[:, None] - x) / self.step) ** 2)
+            * (x[1] - x[0])
+            / (self.step * np.sqrt(2 * np.pi))
+        )
         move = jumps * np.minimum(1.0, np.exp(v[:, None] - v))
         np.fill_diagonal(move, 0.0)
         np.fill_diagonal(move, 1.0 - move.sum(axis=1))
@@ -83,13 +96,17 @@ class Langevin:
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The spectrum in continuous time, by a generator on a grid that is reversible with respect to exp(-V)."""
+        """The spectrum in continuous time, by a generator on a grid that is reversible with respect
+        to exp(-V).
+        """
         x = np.linspace(-self.reach, self.reach, 1601)
         v, width = four_wells(x), x[1] - x[0]
         up, down = np.exp(-np.diff(v) / 2) / width**2, np.exp(np.diff(v) / 2) / width**2
         out = np.append(up, 0.0) + np.append(0.0, down)
         rows = len(x) - 1 - COUNT, len(x) - 2
-        rates, vectors = linalg.eigh_tridiagonal(-out, np.sqrt(up * down), select="i", select_range=rows)
+        rates, vectors = linalg.eigh_tridiagonal(
+            -out, np.sqrt(up * down), select="i", select_range=rows
+        )
         values = np.exp(self.h * self.substeps * rates)
         return x, values[::-1], vectors[:, ::-1] / np.exp(-0.5 * v)[:, None]
 
@@ -102,7 +119,9 @@ CHAINS = (
 
 
 def truth_on_the_data(chain, x: np.ndarray) -> np.ndarray:
-    """Eigenvalues of the true eigenfunctions on these data: the best possible result with this sampling noise."""
+    """Eigenvalues of the true eigenfunctions on these data: the best possible result with this
+    sampling noise.
+    """
     grid, _, functions = chain.spectrum
     modes = np.column_stack([np.interp(x[:, 0], grid, f) for f in functions.T])
     modes -= modes.mean(axis=0)
@@ -128,10 +147,22 @@ def markov_state_models(x: np.ndarray, seed: int) -> Iterator[np.ndarray]:
     from deeptime.markov.msm import MaximumLikelihoodMSM
 
     for count in (50, 100, 200):
-        for edges in (np.quantile(x, np.linspace(0, 1, count + 1)), np.linspace(x.min(), x.max(), count + 1)):
+        for edges in (
+            np.quantile(x, np.linspace(0, 1, count + 1)),
+            np.linspace(x.min(), x.max(), count + 1),
+        ):
             cells = np.searchsorted(edges[1:-1], x[:, 0])
-            counts = TransitionCountEstimator(lagtime=1, count_mode="sliding").fit_fetch(cells).submodel_largest()
-            yield MaximumLikelihoodMSM(reversible=True).fit_fetch(counts).eigenvalues(COUNT + 1)[1:].real
+            counts = (
+                TransitionCountEstimator(lagtime=1, count_mode="sliding")
+                .fit_fetch(cells)
+                .submodel_largest()
+            )
+            yield (
+                MaximumLikelihoodMSM(reversible=True)
+                .fit_fetch(counts)
+                .eigenvalues(COUNT + 1)[1:]
+                .real
+            )
 
 
 def tica(x: np.ndarray, seed: int) -> Iterator[np.ndarray]:
@@ -152,7 +183,11 @@ def kernel_edmd(x: np.ndarray, seed: int) -> Iterator[np.ndarray]:
     for factor in (0.125, 0.25, 0.5):
         for epsilon in (1e-5, 1e-3):
             kernel = GaussianKernel(factor * np.median(np.abs(x - x.mean())) * 2)
-            found = KernelEDMD(kernel, epsilon=epsilon, n_eigs=COUNT + 1).fit((x[first], x[first + 1])).fetch_model()
+            found = (
+                KernelEDMD(kernel, epsilon=epsilon, n_eigs=COUNT + 1)
+                .fit((x[first], x[first + 1]))
+                .fetch_model()
+            )
             yield np.sort(found.eigenvalues.real)[::-1][1:]
 
 
@@ -166,7 +201,9 @@ METHODS = {
 
 
 def errors(found: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """Largest error of the first eigenvalues (missing ones are 0), and relative error of the slowest time scale."""
+    """Largest error of the first eigenvalues (missing ones are 0), and relative error of the
+    slowest time scale.
+    """
     values = np.zeros(len(truth))
     values[: len(found)] = found[: len(truth)]
     slow = np.log(truth[0]) / np.log(values[0]) - 1 if 0 < values[0] < 1 else np.inf
@@ -179,7 +216,9 @@ def run(chain, n: int, seeds: int) -> dict[str, np.ndarray]:
     rows: dict[str, list] = {name: [] for name in ("true eigenfunctions, same data", *METHODS)}
     for seed in range(seeds):
         x = chain.simulate(n, seed)
-        rows["true eigenfunctions, same data"].append((*errors(truth_on_the_data(chain, x), truth), np.nan))
+        rows["true eigenfunctions, same data"].append(
+            (*errors(truth_on_the_data(chain, x), truth), np.nan)
+        )
         for name, method in METHODS.items():
             begun = time.process_time()
             found = [errors(values, truth) for values in method(x, seed)]
@@ -190,7 +229,8 @@ def run(chain, n: int, seeds: int) -> dict[str, np.ndarray]:
 def table(n: int, seeds: int) -> str:
     """Markdown: for each chain and method the median over seeds, and the worst."""
     lines = [
-        "| chain | method | largest error of 5 eigenvalues | error of the slowest time scale | seconds a fit |",
+        "| chain | method | largest error of 5 eigenvalues | error of the slowest time scale | "
+        "seconds a fit |",
         "| --- | --- | ---: | ---: | ---: |",
     ]
     for chain in CHAINS:
@@ -231,12 +271,16 @@ def _euler(x, h, substeps, n, rng):
 
 def _top(x, symmetric, root):
     size = len(x)
-    values, vectors = linalg.eigh(symmetric + symmetric.T, subset_by_index=[size - 1 - COUNT, size - 2])
+    values, vectors = linalg.eigh(
+        symmetric + symmetric.T, subset_by_index=[size - 1 - COUNT, size - 2]
+    )
     return x, values[::-1] / 2, vectors[:, ::-1] / root[:, None]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     parser.add_argument("--samples", type=int, default=1_000_000, help="samples of each chain")
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()

@@ -1,9 +1,12 @@
-"""Graph Laplacians on a circle with a von Mises density: right within a tenth, or a refusal in words, in bounded time.
+"""Graph Laplacians on a circle with a von Mises density: right within a tenth, or a refusal in
+words, in bounded time.
 
-python benchmarks/spectral_circle.py [--samples 300,1000,3000,10000,30000] [--concentrations 0,1,2,3,4] [--seeds 2]
+python benchmarks/spectral_circle.py [--samples 300,1000,3000,10000,30000] [--concentrations
+0,1,2,3,4] [--seeds 2]
 
-The truth is the generator of Langevin dynamics on the circle, by finite volumes. Fits that results/spectral_circle.csv
-lacks are made and added to it, until --max-time seconds have passed; then the table of all of them is printed.
+The truth is the generator of Langevin dynamics on the circle, by finite volumes. Fits that
+results/spectral_circle.csv lacks are made and added to it, until --max-time seconds have passed;
+then the table of all of them is printed.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ def truth(concentration: float, count: int = 4, cells: int = 1000) -> np.ndarray
     """The first eigenvalues of -f'' - (log p)' f' for p ∝ exp(κ cos θ)."""
     angle = 2 * np.pi * np.arange(cells) / cells
     v = -concentration * np.cos(angle)
-    up = np.exp((v - np.roll(v, -1)) / 2) * (cells / (2 * np.pi)) ** 2  # rates to the next cell, and back
+    # rates to the next cell, and back
+    up = np.exp((v - np.roll(v, -1)) / 2) * (cells / (2 * np.pi)) ** 2
     down = np.exp((np.roll(v, -1) - v) / 2) * (cells / (2 * np.pi)) ** 2
     matrix = np.diag(up + np.roll(down, 1))
     rows, following = np.arange(cells), np.roll(np.arange(cells), -1)
@@ -62,7 +66,9 @@ class Outcome:
         if self.refused:
             return "refused"
         right = abs(self.first / self.true_first - 1) <= TOLERANCE
-        return ("right" if right else "off") + (", warned" if self.warned else "" if right else ", silent")
+        return ("right" if right else "off") + (
+            ", warned" if self.warned else "" if right else ", silent"
+        )
 
 
 def outcome(concentration: float, n: int, seed: int) -> Outcome:
@@ -74,7 +80,9 @@ def outcome(concentration: float, n: int, seed: int) -> Outcome:
         with contextlib.suppress(ValueError):
             first = float(GraphLaplacian(n_components=2).fit(x).eigenvalues_[0])
     seconds = time.process_time() - begun
-    return Outcome(concentration, n, seed, first, expected, bool(caught), bool(np.isnan(first)), seconds)
+    return Outcome(
+        concentration, n, seed, first, expected, bool(caught), bool(np.isnan(first)), seconds
+    )
 
 
 def read(path: Path) -> list[Outcome]:
@@ -112,7 +120,9 @@ def table(outcomes: list[Outcome]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--samples", default="300,1000,3000,10000,30000")
     parser.add_argument("--concentrations", default="0,1,2,3,4")
     parser.add_argument("--seeds", type=int, default=2)
@@ -125,7 +135,11 @@ def main() -> None:
     for n in map(int, args.samples.split(",")):
         for seed in range(args.seeds):
             for concentration in map(float, args.concentrations.split(",")):
-                if (concentration, n, seed) not in done and time.monotonic() < end and not args.report:
+                if (
+                    (concentration, n, seed) not in done
+                    and time.monotonic() < end
+                    and not args.report
+                ):
                     outcomes.append(outcome(concentration, n, seed))
                     write(outcomes, args.output)
     print(table(outcomes))

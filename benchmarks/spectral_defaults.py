@@ -1,12 +1,16 @@
-"""Eigenvalues at the defaults, on densities that nothing was tuned on: how often they are wrong, and whether silently.
+"""Eigenvalues at the defaults, on densities that nothing was tuned on: how often they are wrong,
+and whether silently.
 
-python benchmarks/spectral_defaults.py [--seeds 5] [--first-seed 200] [--samples 500,2000,10000] [--only muller]
+python benchmarks/spectral_defaults.py [--seeds 5] [--first-seed 200] [--samples 500,2000,10000]
+[--only muller]
 
-Truths are those of normal distributions, or of finite volumes on a grid, times normal coordinates. A fit is wrong if
-one of its first three eigenvalues is off by more than a factor of 1.5, and silently so if there was no warning.
+Truths are those of normal distributions, or of finite volumes on a grid, times normal coordinates.
+A fit is wrong if one of its first three eigenvalues is off by more than a factor of 1.5, and
+silently so if there was no warning.
 
-Fits that results/spectral_defaults.csv lacks are made and added to it, until --max-time seconds have passed; --report
-makes none. Then the tables are printed: counts, and the error of the first eigenvalue with and without a score.
+Fits that results/spectral_defaults.csv lacks are made and added to it, until --max-time seconds
+have passed; --report makes none. Then the tables are printed: counts, and the error of the first
+eigenvalue with and without a score.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ RESULTS = Path(__file__).parent / "results" / "spectral_defaults.csv"
 
 @dataclass(frozen=True)
 class OnAGrid:
-    """exp(-V) on a box in one or two dimensions, times N(0, I) in ``normal`` further coordinates."""
+    """exp(-V) on a box in one or two dimensions, times N(0, I) in ``normal`` more coordinates."""
 
     name: str
     potential: Callable[[np.ndarray], np.ndarray]
@@ -65,11 +69,15 @@ class OnAGrid:
     def eigenvalues(self, count: int) -> np.ndarray:
         """Sums of those of the grid and of the normal coordinates."""
         grid = np.append(0.0, self._spectrum[:count])
-        other = np.append(0.0, Normal(self.normal).eigenvalues(count)) if self.normal else np.zeros(1)
+        other = (
+            np.append(0.0, Normal(self.normal).eigenvalues(count)) if self.normal else np.zeros(1)
+        )
         return np.sort(np.add.outer(grid, other).ravel())[1 : count + 1]
 
     def slowest_function(self, x: np.ndarray) -> np.ndarray:
-        """The first eigenfunction that is not constant at the rows of x, (n,), of mean zero and variance one."""
+        """The first eigenfunction that is not constant at the rows of x, (n,), of mean zero and
+        variance one.
+        """
         low = np.array([a for a, _ in self.box])
         cell = np.clip(((x - low) / self._widths()).astype(int), 0, self.cells - 1)
         return self._slowest[tuple(cell.T)]
@@ -94,8 +102,13 @@ class OnAGrid:
 
     @cached_property
     def _generator(self):
-        """Finite volumes: a reversible generator, with rates exp((V_i - V_j) / 2) / h² between neighbors."""
-        v, numbers = self._heights(), np.arange(self.cells ** len(self.box)).reshape([self.cells] * len(self.box))
+        """Finite volumes: a reversible generator, with rates exp((V_i - V_j) / 2) / h² between
+        neighbors.
+        """
+        v, numbers = (
+            self._heights(),
+            np.arange(self.cells ** len(self.box)).reshape([self.cells] * len(self.box)),
+        )
         size = v.size
         matrix = sparse.csr_array((size, size))
         for axis, width in enumerate(self._widths()):
@@ -103,7 +116,12 @@ class OnAGrid:
             rise = np.clip((v.ravel()[b] - v.ravel()[a]) / 2, -50, 50)
             off = sparse.csr_array((np.full(len(a), -1 / width**2), (a, b)), shape=(size, size))
             out = np.bincount(a, np.exp(-rise), size) + np.bincount(b, np.exp(rise), size)
-            matrix = matrix + off + off.T + sparse.dia_array((out[None] / width**2, [0]), shape=(size, size))
+            matrix = (
+                matrix
+                + off
+                + off.T
+                + sparse.dia_array((out[None] / width**2, [0]), shape=(size, size))
+            )
         return matrix.tocsc()
 
     def _widths(self):
@@ -116,7 +134,9 @@ class OnAGrid:
         return v - v.min()
 
 
-def mixture(name: str, centers: np.ndarray, sd: float, box: tuple, normal: int = 0, cells: int = 400) -> OnAGrid:
+def mixture(
+    name: str, centers: np.ndarray, sd: float, box: tuple, normal: int = 0, cells: int = 400
+) -> OnAGrid:
     """Equal weights, normal components of standard deviation ``sd``."""
 
     def logs(x):
@@ -158,13 +178,20 @@ def muller(temperature: float) -> OnAGrid:
         _, along, across = terms(x)
         return np.column_stack([along.sum(axis=1), across.sum(axis=1)])
 
-    return OnAGrid(f"Müller-Brown, kT = {temperature:g}", potential, gradient, ((-2.2, 1.6), (-1.2, 2.6)))
+    return OnAGrid(
+        f"Müller-Brown, kT = {temperature:g}", potential, gradient, ((-2.2, 1.6), (-1.2, 2.6))
+    )
 
 
 def line(name: str, potential: Callable, slope: Callable, reach: float, normal: int = 0) -> OnAGrid:
     """A density on the line."""
     return OnAGrid(
-        name, lambda x: potential(x[:, 0]), lambda x: slope(x[:, 0])[:, None], ((-reach, reach),), 4000, normal
+        name,
+        lambda x: potential(x[:, 0]),
+        lambda x: slope(x[:, 0])[:, None],
+        ((-reach, reach),),
+        4000,
+        normal,
     )
 
 
@@ -185,7 +212,9 @@ def problems() -> Iterator[Problem]:
     triangle = 1.6 * np.array([[0.0, 1.2], [-1.1, -0.7], [1.1, -0.7]])
     yield mixture("three Gaussians", triangle, 0.6, ((-4.8, 4.8), (-4.2, 5.0)))
     yield mixture("two Gaussians", np.array([[-2.5], [2.5]]), 1.0, ((-8.0, 8.0),), cells=4000)
-    yield mixture("two Gaussians x N(0, I9)", np.array([[-2.5], [2.5]]), 1.0, ((-8.0, 8.0),), 9, 4000)
+    yield mixture(
+        "two Gaussians x N(0, I9)", np.array([[-2.5], [2.5]]), 1.0, ((-8.0, 8.0),), 9, 4000
+    )
     yield muller(40.0)
     yield muller(20.0)
     yield quartic(2.0)
@@ -232,7 +261,9 @@ def outcome(problem: Problem, n: int, seed: int, with_score: bool) -> Outcome:
         factors = np.maximum(found / truth[: len(found)], truth[: len(found)] / found)
     worst = float(np.max(np.where(found > 0, factors, np.inf), initial=1.0))
     gap = float(found[0]) if len(found) else np.nan
-    return Outcome(problem.name, n, seed, with_score, gap, float(truth[0]), worst, len(found), warned, seconds)
+    return Outcome(
+        problem.name, n, seed, with_score, gap, float(truth[0]), worst, len(found), warned, seconds
+    )
 
 
 GROUPS = (
@@ -249,7 +280,10 @@ GROUPS = (
 def group_of(problem: str) -> str:
     """The row of the table in which a density is counted."""
     fitting = [
-        (len(start), name) for name, starts in GROUPS for start in starts.split("|") if problem.startswith(start)
+        (len(start), name)
+        for name, starts in GROUPS
+        for start in starts.split("|")
+        if problem.startswith(start)
     ]
     return max(fitting)[1]
 
@@ -257,23 +291,30 @@ def group_of(problem: str) -> str:
 def counts(outcomes: list[Outcome]) -> str:
     """Markdown: how many fits were wrong, and how many of these silently."""
     lines = [
-        "| density | n | score | fits | warned | wrong | silently | false alarms | largest factor |",
+        "| density | n | score | fits | warned | wrong | silently | false alarms | largest factor "
+        "|",
         "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, _ in GROUPS:
         for n in sorted({o.samples for o in outcomes}):
             for score in (False, True):
-                these = [o for o in outcomes if (group_of(o.problem), o.samples, o.score) == (name, n, score)]
+                these = [
+                    o
+                    for o in outcomes
+                    if (group_of(o.problem), o.samples, o.score) == (name, n, score)
+                ]
                 if these:
                     wrong, warned = [o.worst > FACTOR for o in these], sum(o.warned for o in these)
                     false = sum(o.warned and o.worst <= FACTOR for o in these)
                     worst = max(o.worst for o in these)
                     lines.append(
-                        f"| {name} | {n:,} | {'yes' if score else 'no'} | {len(these)} | {warned} | "
-                        f"{sum(wrong)} | {sum(o.silent for o in these)} | {false} | "
+                        f"| {name} | {n:,} | {'yes' if score else 'no'} | {len(these)} | {warned} "
+                        f"| {sum(wrong)} | {sum(o.silent for o in these)} | {false} | "
                         f"{worst:.{2 if worst < 99.5 else 3}g} |"
                     )
-    right, warned = (sum(o.worst <= FACTOR and o.warned >= least for o in outcomes) for least in (False, True))
+    right, warned = (
+        sum(o.worst <= FACTOR and o.warned >= least for o in outcomes) for least in (False, True)
+    )
     lines.append(f"\nOf {right} right fits, {warned} have a warning.")
     return "\n".join(lines)
 
@@ -282,7 +323,9 @@ def beside_samples(outcomes: list[Outcome]) -> str:
     """Markdown: mean relative error of the first eigenvalue, over the seeds with both fits."""
     sizes = sorted({o.samples for o in outcomes})
     lines = [
-        "| density | " + " | ".join(f"n = {n:,}: samples alone | with the score" for n in sizes) + " |",
+        "| density | "
+        + " | ".join(f"n = {n:,}: samples alone | with the score" for n in sizes)
+        + " |",
         "| --- |" + 2 * len(sizes) * " ---: |",
     ]
     found = {(o.problem, o.samples, o.score, o.seed): abs(o.gap / o.true_gap - 1) for o in outcomes}
@@ -321,7 +364,9 @@ def write(outcomes: list[Outcome], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=200)
     parser.add_argument("--samples", default="500,2000,10000")
@@ -337,7 +382,11 @@ def main() -> None:
         for seed in range(args.first_seed, args.first_seed + args.seeds):
             for problem in chosen:
                 for with_score in (False, True):
-                    if (problem.name, n, seed, with_score) not in done and time.monotonic() < end and not args.report:
+                    if (
+                        (problem.name, n, seed, with_score) not in done
+                        and time.monotonic() < end
+                        and not args.report
+                    ):
                         outcomes.append(outcome(problem, n, seed, with_score))
                         write(outcomes, args.output)
     print(counts(outcomes), beside_samples(outcomes), sep="\n\n")

@@ -1,9 +1,10 @@
 """Figures of the Galerkin paper: ``python benchmarks/spectral_galerkin.py --help``.
 
-Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms". Each figure has a
-file results/galerkin_<figure>.csv and a picture; ``--size small`` takes seconds, ``--size full`` makes the stored
-results. Run with one thread (OMP_NUM_THREADS=1 and so on) for comparable times. Figures 7 to 10 of its appendix show
-more of the grid of figure 3: ``--appendix`` prints them as tables, from the stored rows.
+Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral
+algorithms". Each figure has a file results/galerkin_<figure>.csv and a picture; ``--size small``
+takes seconds, ``--size full`` makes the stored results. Run with one thread (OMP_NUM_THREADS=1 and
+so on) for comparable times. Figures 7 to 10 of its appendix show more of the grid of figure 3:
+``--appendix`` prints them as tables, from the stored rows.
 """
 
 from __future__ import annotations
@@ -38,8 +39,12 @@ MODES = 25  # of the metric (21)
 Row = dict
 
 
-def half_moons(rng: np.random.Generator, n: int, noise: float = 0.05) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points (n, 2) of two half-moons of radius one, the moon of each, and its angle, in [0, π] up to noise."""
+def half_moons(
+    rng: np.random.Generator, n: int, noise: float = 0.05
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points (n, 2) of two half-moons of radius one, the moon of each, and its angle, in [0, π] up
+    to noise.
+    """
     moon, angle = rng.integers(2, size=n), rng.uniform(0.0, np.pi, n)
     x = np.column_stack([np.cos(angle), np.sin(angle)]) + noise * rng.standard_normal((n, 2))
     angle = np.arctan2(x[:, 1], x[:, 0])
@@ -50,8 +55,8 @@ def half_moons(rng: np.random.Generator, n: int, noise: float = 0.05) -> tuple[n
 def figure1(size: str) -> tuple[list[Row], Callable]:
     """Sixteen eigenfunctions of two half-moons: cosines along each of them.
 
-    With the paper's exponential kernel and with a Gaussian one. Eigenvalues in a span are upper bounds up to
-    sampling noise: the picture shows the kernel with the lower ones.
+    With the paper's exponential kernel and with a Gaussian one. Eigenvalues in a span are upper
+    bounds up to sampling noise: the picture shows the kernel with the lower ones.
     """
     n, p = {"small": (5_000, 100), "full": (100_000, 200)}[size]
     x, moon, angle = half_moons(np.random.default_rng(0), n)
@@ -60,13 +65,16 @@ def figure1(size: str) -> tuple[list[Row], Callable]:
     rows, decompositions = [], []
     for kernel in (Exponential(1.0), Gaussian(0.2)):
         start = time.perf_counter()
-        decompositions.append(galerkin(DirichletForm(), KernelSections(kernel, x[:p]), None, x, n_components=16))
+        decompositions.append(
+            galerkin(DirichletForm(), KernelSections(kernel, x[:p]), None, x, n_components=16)
+        )
         head = {"kernel": repr(kernel), "n": n, "p": p, "seconds": time.perf_counter() - start}
         modes = decompositions[-1].left.values(x)
         residuals = modes - design @ np.linalg.lstsq(design, modes)[0]
         shares = 1.0 - np.mean(residuals**2, axis=0)
         for k in range(16):
-            theory = ((k + 1) // 2) ** 2  # m² on each moon of length π; the second 0 separates the moons
+            # m² on each moon of length π; the second 0 separates the moons
+            theory = ((k + 1) // 2) ** 2
             row = head | {"mode": k + 1, "eigenvalue": float(decompositions[-1].eigenvalues_[k])}
             rows.append(row | {"moons apart": theory, "share in cosines": float(shares[k])})
     found = min(decompositions, key=lambda one: one.eigenvalues_.sum())
@@ -77,10 +85,15 @@ def figure1(size: str) -> tuple[list[Row], Callable]:
         a, b = np.meshgrid(np.linspace(-1.25, 2.25, 140), np.linspace(-0.75, 1.25, 90))
         grid = np.column_stack([a.ravel(), b.ravel()])
         values = found.left.values(grid)
-        near = np.min(((grid[:, None] - x[None, :600]) ** 2).sum(axis=2), axis=1).reshape(a.shape) < 0.06**2
+        near = (
+            np.min(((grid[:, None] - x[None, :600]) ** 2).sum(axis=2), axis=1).reshape(a.shape)
+            < 0.06**2
+        )
         figure, axes = plt.subplots(4, 4, figsize=(8.4, 5.2), layout="constrained")
         for k, axis in enumerate(axes.flat):
-            axis.contourf(a, b, np.where(near, values[:, k].reshape(a.shape), np.nan), 11, cmap="RdBu")
+            axis.contourf(
+                a, b, np.where(near, values[:, k].reshape(a.shape), np.nan), 11, cmap="RdBu"
+            )
             axis.set_title(f"λ = {found.eigenvalues_[k]:.3g}", fontsize=8)
             axis.set_axis_off()
         figure.savefig(path, dpi=90)
@@ -89,11 +102,16 @@ def figure1(size: str) -> tuple[list[Row], Callable]:
 
 
 def figure2(size: str) -> tuple[list[Row], Callable]:
-    """Spherical harmonics with the polynomial kernel of degree three: in all directions, and along the sphere."""
+    """Spherical harmonics with the polynomial kernel of degree three: in all directions, and along
+    the sphere.
+    """
     n = {"small": 5_000, "full": 100_000}[size]
     x = Sphere(3).sample(np.random.default_rng(0), n)
     basis = KernelSections(Polynomial(3), x[:100])
-    forms = {"ambient": DirichletForm(), "along the sphere": TangentProp(lambda x: np.cross(np.eye(3), x[:, None, :]))}
+    forms = {
+        "ambient": DirichletForm(),
+        "along the sphere": TangentProp(lambda x: np.cross(np.eye(3), x[:, None, :])),
+    }
     found = {name: galerkin(form, basis, None, x) for name, form in forms.items()}
     rows = []
     for name, modes in found.items():
@@ -102,8 +120,19 @@ def figure2(size: str) -> tuple[list[Row], Callable]:
         for k, degree in enumerate(np.repeat([1, 2, 3], [3, 5, 7])):
             harmonics = harmonics_of(x, degree)
             fit = harmonics @ np.linalg.lstsq(harmonics, values[:, k])[0]
-            row = {"form": name, "mode": k + 1, "eigenvalue": factor * float(modes.eigenvalues_[k]), "n": n}
-            rows.append(row | {"truth": int(degree * (degree + 1)), "share in harmonics": float(np.mean(fit**2))})
+            row = {
+                "form": name,
+                "mode": k + 1,
+                "eigenvalue": factor * float(modes.eigenvalues_[k]),
+                "n": n,
+            }
+            rows.append(
+                row
+                | {
+                    "truth": int(degree * (degree + 1)),
+                    "share in harmonics": float(np.mean(fit**2)),
+                }
+            )
 
     return rows, partial(_draw_harmonics, found["along the sphere"].left.values)
 
@@ -121,12 +150,17 @@ def figure5(size: str) -> tuple[list[Row], Callable]:
         harmonics = harmonics_of(x, degree)
         fit = harmonics @ np.linalg.lstsq(harmonics, found.transform(x)[:, k])[0]
         row = head | {"mode": k + 1, "eigenvalue": 3.0 * float(found.eigenvalues_[k])}
-        rows.append(row | {"truth": int(degree * (degree + 1)), "share in harmonics": float(np.mean(fit**2))})
+        rows.append(
+            row
+            | {"truth": int(degree * (degree + 1)), "share in harmonics": float(np.mean(fit**2))}
+        )
     return rows, partial(_draw_harmonics, found.transform)
 
 
 def figure6(size: str) -> tuple[list[Row], Callable]:
-    """Hermite polynomials in the plane with the polynomial kernel of degree three: a random basis of each degree."""
+    """Hermite polynomials in the plane with the polynomial kernel of degree three: a random basis
+    of each degree.
+    """
     n = {"small": 5_000, "full": 100_000}[size]
     x = np.random.default_rng(0).standard_normal((n, 2))
     found = galerkin(DirichletForm(), KernelSections(Polynomial(3), x[:100]), None, x)
@@ -134,7 +168,12 @@ def figure6(size: str) -> tuple[list[Row], Callable]:
     for k, degree in enumerate(np.repeat([1, 2, 3], [2, 3, 4])):
         exact = hermite_of(x, degree)
         fit = exact @ np.linalg.lstsq(exact, values[:, k])[0]
-        row = {"mode": k + 1, "eigenvalue": float(found.eigenvalues_[k]), "n": n, "truth": int(degree)}
+        row = {
+            "mode": k + 1,
+            "eigenvalue": float(found.eigenvalues_[k]),
+            "n": n,
+            "truth": int(degree),
+        }
         rows.append(row | {"share in polynomials": float(np.mean(fit**2))})
 
     def picture(path: Path) -> None:
@@ -142,13 +181,20 @@ def figure6(size: str) -> tuple[list[Row], Callable]:
 
         a, b = np.meshgrid(np.linspace(-2.5, 2.5, 80), np.linspace(-2.5, 2.5, 80))
         grid = np.column_stack([a.ravel(), b.ravel()])
-        learned, true = found.left.values(grid), np.hstack([hermite_of(grid, degree) for degree in (1, 2, 3)])
+        learned, true = (
+            found.left.values(grid),
+            np.hstack([hermite_of(grid, degree) for degree in (1, 2, 3)]),
+        )
         figure, axes = plt.subplots(2, 9, figsize=(11, 2.7), layout="constrained")
-        for row, (name, shown) in zip(axes, {"learned": learned, "true": true}.items(), strict=True):
+        for row, (name, shown) in zip(
+            axes, {"learned": learned, "true": true}.items(), strict=True
+        ):
             for k, axis in enumerate(row):
                 axis.contourf(a, b, shown[:, k].reshape(a.shape), 11, cmap="RdBu")
                 axis.set(
-                    xticks=[], yticks=[], title=f"degree {np.repeat([1, 2, 3], [2, 3, 4])[k]}" * (name == "learned")
+                    xticks=[],
+                    yticks=[],
+                    title=f"degree {np.repeat([1, 2, 3], [2, 3, 4])[k]}" * (name == "learned"),
                 )
             row[0].set_ylabel(name, fontsize=8)
         figure.savefig(path, dpi=90)
@@ -157,10 +203,14 @@ def figure6(size: str) -> tuple[list[Row], Callable]:
 
 
 def hermite_of(x: np.ndarray, degree: int) -> np.ndarray:
-    """Products of Hermite polynomials of one degree (n, degree + 1) at points in the plane, of mean square one."""
+    """Products of Hermite polynomials of one degree (n, degree + 1) at points in the plane, of mean
+    square one.
+    """
     columns = []
     for i in range(degree + 1):
-        one, other = (hermeval(x[:, k], np.eye(degree + 1)[order]) for k, order in ((0, i), (1, degree - i)))
+        one, other = (
+            hermeval(x[:, k], np.eye(degree + 1)[order]) for k, order in ((0, i), (1, degree - i))
+        )
         columns.append(one * other / np.sqrt(factorial(i) * factorial(degree - i)))
     return np.column_stack(columns)
 
@@ -174,14 +224,23 @@ def appendix(rows: list[Row]) -> str:
         best = {n: _best(members) for (n,), members in grouped(group, "n").items()}
         for name in ("p", "kernel", "seconds", "error"):
             cells = [best[n][name] if n in best else "" for n in counts]
-            by_size.append([method, dim, name, *(number(v) if isinstance(v, float) else v for v in cells)])
-    for (dim,), group in sorted(grouped((row for row in rows if row["n"] == DIMENSIONS_AT), "dim").items()):
+            by_size.append(
+                [method, dim, name, *(number(v) if isinstance(v, float) else v for v in cells)]
+            )
+    for (dim,), group in sorted(
+        grouped((row for row in rows if row["n"] == DIMENSIONS_AT), "dim").items()
+    ):
         best = [_best(members) for _, members in sorted(grouped(group, "method").items())]
         by_dimension.append([dim, *(number(row["error"]) for row in best)])
-    for (dim, n), group in sorted(grouped((row for row in rows if row["method"] == "Galerkin"), "dim", "n").items()):
+    for (dim, n), group in sorted(
+        grouped((row for row in rows if row["method"] == "Galerkin"), "dim", "n").items()
+    ):
         families = grouped(({**row, "family": row["kernel"].split()[0]} for row in group), "family")
         found = {family: _best(members) for (family,), members in families.items()}
-        line = [f"{number(found[name]['error'])} ({found[name]['kernel'].split()[1]})" for name in FAMILIES]
+        line = [
+            f"{number(found[name]['error'])} ({found[name]['kernel'].split()[1]})"
+            for name in FAMILIES
+        ]
         by_kernel.append([dim, n, *line])
     return "\n\n".join(
         [
@@ -199,16 +258,22 @@ def _draw_harmonics(learned: Callable, path: Path) -> None:
     """Two functions of each degree over the sphere, above true ones."""
     import matplotlib.pyplot as plt
 
-    longitude, latitude = np.meshgrid(np.linspace(-np.pi, np.pi, 80), np.linspace(-np.pi / 2, np.pi / 2, 40))
-    across = np.cos(latitude)
-    points = np.stack([across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=-1).reshape(
-        -1, 3
+    longitude, latitude = np.meshgrid(
+        np.linspace(-np.pi, np.pi, 80), np.linspace(-np.pi / 2, np.pi / 2, 40)
     )
+    across = np.cos(latitude)
+    points = np.stack(
+        [across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=-1
+    ).reshape(-1, 3)
     rows = {
         "learned": learned(points)[:, [0, 1, 3, 4, 8, 9]],
         "true": np.column_stack([harmonics_of(points, s)[:, j] for s in (1, 2, 3) for j in (0, 1)]),
     }
-    options = {"figsize": (10.5, 2.7), "subplot_kw": {"projection": "mollweide"}, "layout": "constrained"}
+    options = {
+        "figsize": (10.5, 2.7),
+        "subplot_kw": {"projection": "mollweide"},
+        "layout": "constrained",
+    }
     figure, axes = plt.subplots(2, 6, **options)
     for row, (name, values) in zip(axes, rows.items(), strict=True):
         for k, axis in enumerate(row):
@@ -223,12 +288,22 @@ def _draw_harmonics(learned: Callable, path: Path) -> None:
 
 
 def harmonics_of(x: np.ndarray, degree: int) -> np.ndarray:
-    """Real spherical harmonics of one degree (n, 2 degree + 1) at points of the sphere in R³, of mean square one."""
+    """Real spherical harmonics of one degree (n, 2 degree + 1) at points of the sphere in R³, of
+    mean square one.
+    """
     longitude, columns = np.arctan2(x[:, 1], x[:, 0]), []
     for order in range(degree + 1):
-        size = (2 * degree + 1) * (1 if order == 0 else 2) * factorial(degree - order) / factorial(degree + order)
+        size = (
+            (2 * degree + 1)
+            * (1 if order == 0 else 2)
+            * factorial(degree - order)
+            / factorial(degree + order)
+        )
         legendre = np.sqrt(size) * lpmv(order, degree, x[:, 2])
-        columns += [legendre * wave(order * longitude) for wave in ((np.cos, np.sin) if order else (np.cos,))]
+        columns += [
+            legendre * wave(order * longitude)
+            for wave in ((np.cos, np.sin) if order else (np.cos,))
+        ]
     return np.column_stack(columns)
 
 
@@ -247,14 +322,18 @@ WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8)  # of the weights of the graph
 MOST_OF_GRAPH = 10_000  # samples: its time is O(n²)
 DIMENSIONS_AT = 1_000  # samples, of figure 9
 BLOCK = 1024
-TIMED = {method: ("polynomial 3", 100, width) for method, width in zip(METHODS, ("", 0.2), strict=True)}
+TIMED = {
+    method: ("polynomial 3", 100, width) for method, width in zip(METHODS, ("", 0.2), strict=True)
+}
 """The setting whose time is drawn against n."""
 
 
 def figure3(size: str) -> tuple[Iterator[Row], Callable]:
-    """The metric (21) on spheres: Galerkin and graph Laplacian, each the best of its grid, as in the paper.
+    """The metric (21) on spheres: Galerkin and graph Laplacian, each the best of its grid, as in
+    the paper.
 
-    Both have the same kernels and p. Rows are the best setting of each kernel family, and one more whose time is drawn.
+    Both have the same kernels and p. Rows are the best setting of each kernel family, and one more
+    whose time is drawn.
     """
     rows: list[Row] = []
 
@@ -268,22 +347,37 @@ def figure3(size: str) -> tuple[Iterator[Row], Callable]:
 
         figure, panels = curves(4, width=3.3, height=3.5)
         dims = sorted({row["dim"] for row in rows})
-        colors = dict(zip(dims, matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(dims))), strict=True))
+        colors = dict(
+            zip(
+                dims, matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(dims))), strict=True
+            )
+        )
         for method, panel in zip(METHODS, panels[:2], strict=True):
-            for (dim,), group in grouped((row for row in rows if row["method"] == method), "dim").items():
+            for (dim,), group in grouped(
+                (row for row in rows if row["method"] == method), "dim"
+            ).items():
                 best = [_best(members) for _, members in sorted(grouped(group, "n").items())]
                 _line(panel, best, "n", color=colors[dim], label=f"d = {dim}")
             panel.label(method, "samples", "metric (21)", "xy")
             panel.axis.set_ylim(0.008, 2.0)
         for method, color in zip(METHODS, ("#1f6478", "#c8553d"), strict=True):
             group = [row for row in rows if row["method"] == method and row["n"] == DIMENSIONS_AT]
-            _line(panels[2], [_best(one) for _, one in sorted(grouped(group, "dim").items())], "dim", color=color)
+            _line(
+                panels[2],
+                [_best(one) for _, one in sorted(grouped(group, "dim").items())],
+                "dim",
+                color=color,
+            )
         panels[2].label(f"n = {DIMENSIONS_AT:,} (graph: red)", "dimension", "metric (21)", "y")
         for (method, dim), group in grouped(rows, "method", "dim").items():
-            timed = [row for row in group if (row["kernel"], row["p"], row["width"]) == TIMED[method]]
+            timed = [
+                row for row in group if (row["kernel"], row["p"], row["width"]) == TIMED[method]
+            ]
             style = "-" if method == "Galerkin" else ":"
             at = [row["n"] for row in timed]
-            panels[3].axis.plot(at, [row["seconds"] for row in timed], style, color=colors[dim], linewidth=1.2)
+            panels[3].axis.plot(
+                at, [row["seconds"] for row in timed], style, color=colors[dim], linewidth=1.2
+            )
         panels[3].label("polynomial, p = 100 (graph: dotted)", "samples", "seconds", "xy")
         save(figure, panels, path, columns=9)
 
@@ -294,7 +388,9 @@ def _line(panel, rows: list[Row], x: str, **look) -> None:
     """Errors against a column, with their spread over samples."""
     options = {"marker": "o", "markersize": 3, "linewidth": 1.2, "elinewidth": 0.7} | look
     spread = [row["spread"] for row in rows]
-    panel.axis.errorbar([row[x] for row in rows], [row["error"] for row in rows], yerr=spread, **options)
+    panel.axis.errorbar(
+        [row[x] for row in rows], [row["error"] for row in rows], yerr=spread, **options
+    )
 
 
 def _figure3_rows(size: str) -> Iterator[Row]:
@@ -308,18 +404,29 @@ def _figure3_rows(size: str) -> Iterator[Row]:
 
 def _cell(dim: int, n: int, count: int) -> list[Row]:
     """Rows of one dimension and sample size: means over this number of samples."""
-    samples = [Sphere(dim).sample(np.random.default_rng([dim, n, seed]), n) for seed in range(count)]
+    samples = [
+        Sphere(dim).sample(np.random.default_rng([dim, n, seed]), n) for seed in range(count)
+    ]
     found = [metrics(x) for x in samples]
     rows = []
     for method, kernel, p, width in found[0]:
         errors = [one[method, kernel, p, width] for one in found]
         row = {"method": method, "dim": dim, "n": n, "kernel": kernel, "p": p, "width": width}
-        row |= {"error": float(np.mean(errors)), "spread": float(np.std(errors)), "samples": count, "seconds": ""}
+        row |= {
+            "error": float(np.mean(errors)),
+            "spread": float(np.std(errors)),
+            "samples": count,
+            "seconds": "",
+        }
         rows.append(row | {"family": kernel.split()[0]})
     kept = []
     for (method,), group in grouped(rows, "method").items():
         line = [row for row in group if (row["kernel"], row["p"], row["width"]) == TIMED[method]]
-        kept += line + [row for members in grouped(group, "family").values() if (row := _best(members)) not in line]
+        kept += line + [
+            row
+            for members in grouped(group, "family").values()
+            if (row := _best(members)) not in line
+        ]
         for row in [*line, *(one for one in [_best(group)] if one not in line)]:
             start = time.perf_counter()
             _fitted(method, samples[0], row["kernel"], row["p"], row["width"])
@@ -330,8 +437,8 @@ def _cell(dim: int, n: int, count: int) -> list[Row]:
 def metrics(x: np.ndarray) -> dict[tuple, float]:
     """The metric for one sample by method, kernel, p and width.
 
-    All settings share the sums over samples: functions of a smaller p are the first of a larger one, and with α = 1/2
-    the second moments of both methods are the same.
+    All settings share the sums over samples: functions of a smaller p are the first of a larger
+    one, and with α = 1/2 the second moments of both methods are the same.
     """
     n, dim = x.shape
     truth, errors = Sphere(dim).eigenvalues(MODES), {}
@@ -344,7 +451,10 @@ def metrics(x: np.ndarray) -> dict[tuple, float]:
         for p in (p for p in FUNCTIONS if p <= n):
             part = Forms(forms.weight, mean=forms.mean[:p], mass_scatter=forms.mass_scatter[:p, :p])
             w = whitening(KernelSections(basis.kernel, x[:p]), part, True, 2e-8)
-            for width, energy in {"": forms.dirichlet / n, **{h: found[k] for h, found in energies.items()}}.items():
+            for width, energy in {
+                "": forms.dirichlet / n,
+                **{h: found[k] for h, found in energies.items()},
+            }.items():
                 matrix = w.T @ energy[:p, :p] @ w
                 estimate = linalg.eigvalsh(0.5 * (matrix + matrix.T))[:MODES]
                 method = METHODS[0] if width == "" else METHODS[1]
@@ -353,21 +463,29 @@ def metrics(x: np.ndarray) -> dict[tuple, float]:
 
 
 def _graph_energies(x: np.ndarray, width: float, bases: list[KernelSections]) -> list[np.ndarray]:
-    """Σ w_ij (φ_a(x_i) - φ_a(x_j)) (φ_b(x_i) - φ_b(x_j)) / (n h²) of each basis, (p, p), as in GraphLaplacian.
+    """Σ w_ij (φ_a(x_i) - φ_a(x_j)) (φ_b(x_i) - φ_b(x_j)) / (n h²) of each basis, (p, p), as in
+    GraphLaplacian.
 
-    Each pair of blocks of samples is looked at once, since the weights are symmetric. Means of functions do not matter,
-    and without them less is lost to rounding.
+    Each pair of blocks of samples is looked at once, since the weights are symmetric. Means of
+    functions do not matter, and without them less is lost to rounding.
     """
     n, values = len(x), np.hstack([basis.values(x) for basis in bases])
     values -= values.mean(axis=0)
-    columns = [slice(end - basis.size, end) for basis, end in zip(bases, np.cumsum([b.size for b in bases]))]
+    columns = [
+        slice(end - basis.size, end)
+        for basis, end in zip(bases, np.cumsum([b.size for b in bases]))
+    ]
     energies = [np.zeros((basis.size, basis.size)) for basis in bases]
     scale, degrees = np.ones(n), np.zeros(n)
     for last in (False, True):
         degrees[:] = 0.0
         for start in range(0, n, BLOCK):
             rows, later = slice(start, start + BLOCK), slice(start + BLOCK, n)
-            k = gaussian(squared_distances(x[rows], x[start:]), width**2) * scale[rows, None] * scale[start:]
+            k = (
+                gaussian(squared_distances(x[rows], x[start:]), width**2)
+                * scale[rows, None]
+                * scale[start:]
+            )
             degrees[rows] += k.sum(axis=1)
             degrees[later] += k[:, BLOCK:].sum(axis=0)
             if last:
@@ -378,7 +496,8 @@ def _graph_energies(x: np.ndarray, width: float, bases: list[KernelSections]) ->
     factor = 1.0 / (0.5 * width**2 * n)
     weighted = degrees[:, None] * values
     return [
-        factor * (e + e.T + values[:, part].T @ weighted[:, part]) for e, part in zip(energies, columns, strict=True)
+        factor * (e + e.T + values[:, part].T @ weighted[:, part])
+        for e, part in zip(energies, columns, strict=True)
     ]
 
 
@@ -391,7 +510,9 @@ def _fitted(method: str, x: np.ndarray, kernel: str, p: int, width) -> np.ndarra
 
 
 def _error(method: str, estimate: np.ndarray, truth: np.ndarray) -> float:
-    """The metric (21); eigenvalues of graphs are rescaled to the true sum, as in the paper's appendix B.1."""
+    """The metric (21); eigenvalues of graphs are rescaled to the true sum, as in the paper's
+    appendix B.1.
+    """
     if method != "Galerkin" and estimate.sum() > 0:  # not if no points are neighbors
         estimate = estimate * (truth[: len(estimate)].sum() / estimate.sum())
     return sphere_error(np.maximum(estimate, 1e-12), truth)
@@ -403,11 +524,16 @@ def _best(rows):
 
 
 def figure4(size: str) -> tuple[list[Row], Callable]:
-    """Regression with and without gradients: of a constant, hard for the Gaussian kernel, and of a wave."""
+    """Regression with and without gradients: of a constant, hard for the Gaussian kernel, and of a
+    wave.
+    """
     seeds = {"small": 1, "full": 20}[size]
     targets = {
         "a constant": (lambda x: np.ones(len(x)), np.zeros_like),
-        "a wave": (lambda x: np.sin(3 * x).prod(axis=1), lambda x: 3 * np.cos(3 * x) * np.sin(3 * x[:, ::-1])),
+        "a wave": (
+            lambda x: np.sin(3 * x).prod(axis=1),
+            lambda x: 3 * np.cos(3 * x) * np.sin(3 * x[:, ::-1]),
+        ),
     }
     rows = []
     for name, (value, gradient) in targets.items():
@@ -418,10 +544,17 @@ def figure4(size: str) -> tuple[list[Row], Callable]:
                 x, test = rng.uniform(-1.0, 1.0, (1000, 2)), rng.uniform(-1.0, 1.0, (1000, 2))
                 for method in errors:
                     model = HermiteRegression(
-                        "gaussian", bandwidth, 1e-6, n_basis=100, fit_intercept=False, random_state=seed
+                        "gaussian",
+                        bandwidth,
+                        1e-6,
+                        n_basis=100,
+                        fit_intercept=False,
+                        random_state=seed,
                     )
                     model.fit(x, value(x), gradient(x) if method == "Hermite" else None)
-                    errors[method].append(float(np.sqrt(np.mean((model.predict(test) - value(test)) ** 2))))
+                    errors[method].append(
+                        float(np.sqrt(np.mean((model.predict(test) - value(test)) ** 2)))
+                    )
             for method, found in errors.items():
                 row = {"target": name, "bandwidth": float(bandwidth), "method": method}
                 rows.append(row | {"rmse": float(np.mean(found)), "spread": float(np.std(found))})
@@ -429,11 +562,19 @@ def figure4(size: str) -> tuple[list[Row], Callable]:
     def picture(path: Path) -> None:
         figure, panels = curves(2, width=3.8, height=3.3)
         for (target,), panel in zip(grouped(rows, "target"), panels, strict=True):
-            for (method,), group in grouped((row for row in rows if row["target"] == target), "method").items():
-                options = {"color": {"plain": "#8a8f98", "Hermite": "#1f6478"}[method], "marker": "o", "markersize": 3}
+            for (method,), group in grouped(
+                (row for row in rows if row["target"] == target), "method"
+            ).items():
+                options = {
+                    "color": {"plain": "#8a8f98", "Hermite": "#1f6478"}[method],
+                    "marker": "o",
+                    "markersize": 3,
+                }
                 x, y = [row["bandwidth"] for row in group], [row["rmse"] for row in group]
                 panel.axis.plot(x, y, label=f"{method} regression", linewidth=1.3, **options)
-            panel.label(f"Learning {target}, n = 1000, p = 100", "bandwidth", "root mean square error", "xy")
+            panel.label(
+                f"Learning {target}, n = 1000, p = 100", "bandwidth", "root mean square error", "xy"
+            )
         save(figure, panels, path)
 
     return rows, picture
@@ -447,14 +588,16 @@ FIGURES: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "figure5": (figure5, ("mode",)),
     "figure6": (figure6, ("mode",)),
 }
-"""Each: a function from the size to rows and a function that draws them, and the key of the rows."""
+"""Each: a function from the size to rows and a function that draws them, and the key of the rows.
+"""
 
 
 def table(name: str, rows: list[Row]) -> str:
     """A summary of the rows."""
     if name != "figure3":
         return markdown(
-            list(rows[0]), [[v if isinstance(v, (str, int)) else number(v) for v in row.values()] for row in rows]
+            list(rows[0]),
+            [[v if isinstance(v, (str, int)) else number(v) for v in row.values()] for row in rows],
         )
     lines = []
     for (dim, n), group in sorted(grouped(rows, "dim", "n").items()):
@@ -462,21 +605,49 @@ def table(name: str, rows: list[Row]) -> str:
         for method in ("Galerkin", "graph Laplacian"):
             of_method = [row for row in group if row["method"] == method]
             best = _best(of_method) if of_method else None
-            line += [number(best["error"]), best["kernel"], best["p"], number(best["seconds"])] if best else [""] * 4
+            line += (
+                [number(best["error"]), best["kernel"], best["p"], number(best["seconds"])]
+                if best
+                else [""] * 4
+            )
         lines.append(line)
-    head = ["d", "n", "Galerkin", "kernel", "p", "seconds", "graph Laplacian", "kernel", "p", "seconds"]
+    head = [
+        "d",
+        "n",
+        "Galerkin",
+        "kernel",
+        "p",
+        "seconds",
+        "graph Laplacian",
+        "kernel",
+        "p",
+        "seconds",
+    ]
     return markdown(head, lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     parser.add_argument(
-        "--only", type=lambda text: text.split(","), default=list(FIGURES)[:4], help="figures, with commas"
+        "--only",
+        type=lambda text: text.split(","),
+        default=list(FIGURES)[:4],
+        help="figures, with commas",
     )
     parser.add_argument("--size", choices=("small", "full"), default="small")
-    parser.add_argument("--folder", type=Path, default=HERE, help="where results/ and pictures/ are")
-    parser.add_argument("--report", action="store_true", help="run nothing: print tables of the stored rows")
-    parser.add_argument("--appendix", action="store_true", help="only print figures 7 to 10, from figure 3's results")
+    parser.add_argument(
+        "--folder", type=Path, default=HERE, help="where results/ and pictures/ are"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="run nothing: print tables of the stored rows"
+    )
+    parser.add_argument(
+        "--appendix",
+        action="store_true",
+        help="only print figures 7 to 10, from figure 3's results",
+    )
     options = parser.parse_args()
     if options.appendix:
         stored = Results(options.folder / "results" / "galerkin_figure3.csv", FIGURES["figure3"][1])

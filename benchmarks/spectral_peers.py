@@ -1,10 +1,11 @@
-"""One table of kmc beside klap, deeptime, pydiffmap and scikit-learn: ``python benchmarks/spectral_peers.py --help``.
+"""One table of kmc beside klap, deeptime, pydiffmap and scikit-learn: ``python
+benchmarks/spectral_peers.py --help``.
 
-Each task has a truth that is independent of all packages: closed forms, a fine grid, or a dense eigenproblem of all
-samples. kmc chooses its settings automatically; for a peer with settings to choose, several are tried and the one with
-the smallest error *compared with the truth* is shown, with the time of one fit. klap (PyPI: klap) is the library of
-Cabannes and Bach (2023). A peer that is not installed is left out, with a note. Medians over seeds; processor seconds
-of one thread.
+Each task has a truth that is independent of all packages: closed forms, a fine grid, or a dense
+eigenproblem of all samples. kmc chooses its settings automatically; for a peer with settings to
+choose, several are tried and the one with the smallest error *compared with the truth* is shown,
+with the time of one fit. klap (PyPI: klap) is the library of Cabannes and Bach (2023). A peer that
+is not installed is left out, with a note. Medians over seeds; processor seconds of one thread.
 
     pip install klap deeptime pydiffmap scikit-learn
 """
@@ -32,22 +33,38 @@ from kmc.kernels import Exponential, Gaussian, median_distance
 from kmc.spectral import DiffusionMap, GraphLaplacian, KernelPCA, NystromEmbedding
 
 COUNT, HARMONICS, COMPONENTS = 6, 25, 10
-PACKAGES = {"klap": "klap", "deeptime": "deeptime", "pydiffmap": "pydiffmap", "scikit-learn": "sklearn"}
+PACKAGES = {
+    "klap": "klap",
+    "deeptime": "deeptime",
+    "pydiffmap": "pydiffmap",
+    "scikit-learn": "sklearn",
+}
 
 
 # Peers: generators of estimates, one setting after the other
 
 
 def klap_spectra(x: np.ndarray, count: int) -> Iterator[np.ndarray]:
-    """Eigenvalues without the constant's: two kernels, bandwidths, regularizations, and both of its orientations."""
+    """Eigenvalues without the constant's: two kernels, bandwidths, regularizations, and both of its
+    orientations.
+    """
     from klap import kernels
 
     def fit(kernel, scale, epsilon, inverse):
         model = getattr(kernels, kernel)(sigma=scale * median_distance(x))
-        model.fit(x, p=200, k=count + 1, inverse_L=inverse, L_reg=epsilon * inverse, R_reg=epsilon * (not inverse))
+        model.fit(
+            x,
+            p=200,
+            k=count + 1,
+            inverse_L=inverse,
+            L_reg=epsilon * inverse,
+            R_reg=epsilon * (not inverse),
+        )
         return (1 / model.eigenvalues[::-1] if inverse else model.eigenvalues)[1 : count + 1]
 
-    options = product(("GaussianKernel", "ExponentialKernel"), (0.5, 1.0, 2.0), (1e-8, 1e-6, 1e-4), (True, False))
+    options = product(
+        ("GaussianKernel", "ExponentialKernel"), (0.5, 1.0, 2.0), (1e-8, 1e-6, 1e-4), (True, False)
+    )
     yield from (fit(*choice) for choice in options)
 
 
@@ -55,7 +72,9 @@ def pydiffmap_fit(x: np.ndarray, count: int, epsilon, neighbors: int, alpha: flo
     """Its epsilon is h²/2 of kmc's GraphLaplacian."""
     from pydiffmap.diffusion_map import DiffusionMap as PyDiffusionMap
 
-    return PyDiffusionMap.from_sklearn(n_evecs=count, k=neighbors, epsilon=epsilon, alpha=alpha).fit(x)
+    return PyDiffusionMap.from_sklearn(
+        n_evecs=count, k=neighbors, epsilon=epsilon, alpha=alpha
+    ).fit(x)
 
 
 def pydiffmap_settings(x: np.ndarray, scales: tuple[float, ...]):
@@ -64,24 +83,32 @@ def pydiffmap_settings(x: np.ndarray, scales: tuple[float, ...]):
         yield (scale * median_distance(x)) ** 2 / 2, min(neighbors, len(x))
 
 
-def pydiffmap_spectra(x: np.ndarray, count: int, alpha: float, scales: tuple[float, ...]) -> Iterator[np.ndarray]:
+def pydiffmap_spectra(
+    x: np.ndarray, count: int, alpha: float, scales: tuple[float, ...]
+) -> Iterator[np.ndarray]:
     """Eigenvalues."""
     for setting in pydiffmap_settings(x, scales):
         yield -np.sort(pydiffmap_fit(x, count, *setting, alpha).evals)[::-1]
 
 
-def pydiffmap_functions(x: np.ndarray, count: int, scales: tuple[float, ...]) -> Iterator[np.ndarray]:
+def pydiffmap_functions(
+    x: np.ndarray, count: int, scales: tuple[float, ...]
+) -> Iterator[np.ndarray]:
     """Eigenfunctions at the samples."""
     for setting in pydiffmap_settings(x, scales):
         yield pydiffmap_fit(x, count, *setting, 1.0).evecs
 
 
 def scikit_learn_functions(x: np.ndarray, count: int) -> Iterator[np.ndarray]:
-    """SpectralEmbedding, which gives no eigenvalues; on nearest neighbors and with Gaussian weights."""
+    """SpectralEmbedding, which gives no eigenvalues; on nearest neighbors and with Gaussian
+    weights.
+    """
     from sklearn.manifold import SpectralEmbedding
 
     for n in (10, 30, 100):
-        nearest = SpectralEmbedding(count, affinity="nearest_neighbors", n_neighbors=n, random_state=0)
+        nearest = SpectralEmbedding(
+            count, affinity="nearest_neighbors", n_neighbors=n, random_state=0
+        )
         yield nearest.fit_transform(x)
     for scale in (0.1, 0.3):
         gamma = 0.5 / (scale * median_distance(x)) ** 2
@@ -116,20 +143,30 @@ def sphere(seed: int, n: int):
     error = lambda found: sphere_error(found, problem.eigenvalues(HARMONICS))  # noqa: E731
     model = DiffusionMap(n_components=HARMONICS, normals=problem.normals, random_state=seed)
     yield "kmc", "DiffusionMap, given the normals", once(lambda: model.fit(x).eigenvalues_), error
-    yield "kmc", "GraphLaplacian", once(lambda: GraphLaplacian(HARMONICS, alpha=1.0).fit(x).eigenvalues_), error
+    yield (
+        "kmc",
+        "GraphLaplacian",
+        once(lambda: GraphLaplacian(HARMONICS, alpha=1.0).fit(x).eigenvalues_),
+        error,
+    )
     yield "klap", "best of 36", klap_spectra(x, HARMONICS), error
     yield "pydiffmap", "best of 9", pydiffmap_spectra(x, HARMONICS, 1.0, (0.1, 0.2, 0.3)), error
 
 
 def circle(seed: int, n: int):
-    """Functions, since scikit-learn gives no eigenvalues: sines and cosines of degree up to three."""
+    """Functions, as scikit-learn gives no eigenvalues: sines and cosines of degree up to three."""
     angle = np.random.default_rng(seed).uniform(0.0, 2.0 * np.pi, n)
     x = np.column_stack([np.cos(angle), np.sin(angle)])
     harmonics = np.column_stack([f(k * angle) for k in (1, 2, 3) for f in (np.cos, np.sin)])
     error = lambda found: missed(found, harmonics)  # noqa: E731
     model = DiffusionMap(n_components=COUNT, normals=lambda y: y, random_state=seed)
     yield "kmc", "DiffusionMap, given the normals", once(lambda: model.fit(x).transform(x)), error
-    yield "kmc", "GraphLaplacian", once(lambda: GraphLaplacian(COUNT, alpha=1.0).fit(x).embedding_), error
+    yield (
+        "kmc",
+        "GraphLaplacian",
+        once(lambda: GraphLaplacian(COUNT, alpha=1.0).fit(x).embedding_),
+        error,
+    )
     yield "pydiffmap", "best of 9", pydiffmap_functions(x, COUNT, (0.05, 0.1, 0.2)), error
     yield "scikit-learn", "SpectralEmbedding, best of 5", scikit_learn_functions(x, COUNT), error
 
@@ -158,7 +195,12 @@ def digits(seed: int, n: int):
     error = lambda found: relative_error(found, truth)  # noqa: E731
     for size in (400, len(x)):
         model = KernelPCA(COMPONENTS, bandwidth=bandwidth, n_basis=size, random_state=seed)
-        yield "kmc", f"KernelPCA, {size} landmarks", once(lambda m=model: m.fit(x).eigenvalues_), error
+        yield (
+            "kmc",
+            f"KernelPCA, {size} landmarks",
+            once(lambda m=model: m.fit(x).eigenvalues_),
+            error,
+        )
     yield "scikit-learn", "KernelPCA", once(lambda: scikit_learn_kernel_pca(x, kernel)), error
 
 
@@ -224,14 +266,20 @@ def compare(task: str, seeds: int, n: int, present: set[str]) -> list[tuple]:
         for package, method, estimates, error in make(seed, n):
             if package in present:
                 rows.setdefault((package, method), []).append(best(estimates, error))
-    return [(task, *names, *map(number, np.median(r, axis=0)), number(max(r)[0])) for names, r in rows.items()]
+    return [
+        (task, *names, *map(number, np.median(r, axis=0)), number(max(r)[0]))
+        for names, r in rows.items()
+    ]
 
 
 def assembly(present: set[str]) -> list[tuple]:
     """Mass and Dirichlet form of 500 sections over 10,000 points in ten dimensions."""
     x = np.random.default_rng(0).standard_normal((10_000, 10))
     lines = []
-    for kernel, peer in ((Gaussian(4.0), "GaussianKernel"), (Exponential(4.0), "ExponentialKernel")):
+    for kernel, peer in (
+        (Gaussian(4.0), "GaussianKernel"),
+        (Exponential(4.0), "ExponentialKernel"),
+    ):
         basis = KernelSections(kernel, x[:500])
         accumulate(basis, x[:100], ("mass", "dirichlet"))
         task = f"assembly, {kernel!r}, n = 10,000, p = 500"
@@ -244,14 +292,20 @@ def assembly(present: set[str]) -> list[tuple]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--samples", type=int, default=3000)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--packages", nargs="+", choices=("kmc", *PACKAGES), default=["kmc", *PACKAGES])
+    parser.add_argument(
+        "--packages", nargs="+", choices=("kmc", *PACKAGES), default=["kmc", *PACKAGES]
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.INFO)  # from klap
-    present = {"kmc"} | {name for name, module in PACKAGES.items() if importlib.util.find_spec(module) is not None}
+    present = {"kmc"} | {
+        name for name, module in PACKAGES.items() if importlib.util.find_spec(module) is not None
+    }
     present &= set(options.packages)
     for name in sorted(set(options.packages) - present):
         print(f"{name} is not installed: left out\n")

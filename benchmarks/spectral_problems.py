@@ -1,7 +1,7 @@
 """Distributions whose Langevin generator -Δ + <∇V, ∇.> has a known spectrum.
 
-Normal distributions (Hermite polynomials), the uniform distribution on a sphere (spherical harmonics), and double wells
-by discretizations of exponential accuracy.
+Normal distributions (Hermite polynomials), the uniform distribution on a sphere (spherical
+harmonics), and double wells by discretizations of exponential accuracy.
 """
 
 from __future__ import annotations
@@ -49,12 +49,16 @@ class Normal:
     def eigenvalues(self, count: int) -> np.ndarray:
         """Each degree k as often as there are monomials of that degree."""
         degrees = np.arange(1, count + 1)
-        return np.repeat(degrees, [comb(self.dim + k - 1, k) for k in degrees])[:count].astype(float)
+        return np.repeat(degrees, [comb(self.dim + k - 1, k) for k in degrees])[:count].astype(
+            float
+        )
 
 
 @dataclass(frozen=True)
 class Sphere:
-    """The uniform distribution on the unit sphere of R^dim: s (s + d - 2), Cabannes and Bach (2023), section 7.1."""
+    """The uniform distribution on the unit sphere of R^dim: s (s + d - 2), Cabannes and Bach
+    (2023), section 7.1.
+    """
 
     dim: int = 3
 
@@ -96,9 +100,9 @@ class DoubleWell:
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Independent draws (n, 1), exact up to the grid's width of 1e-4."""
-        return _inverse_cdf(lambda x: self.barrier * (x**2 - 1) ** 2, _reach(self.barrier), rng.uniform(size=n))[
-            :, None
-        ]
+        return _inverse_cdf(
+            lambda x: self.barrier * (x**2 - 1) ** 2, _reach(self.barrier), rng.uniform(size=n)
+        )[:, None]
 
     def score(self, x: np.ndarray) -> np.ndarray:
         """∇ log p at the rows of x."""
@@ -144,7 +148,8 @@ class BentDoubleWell:
 
     @cached_property
     def _spectrum(self):
-        """In polynomials of x times Hermite polynomials of z = y - x²/2, which are orthonormal here.
+        """In polynomials of x times Hermite polynomials of z = y - x²/2, which are orthonormal
+        here.
 
         |∇f|² is (∂_x f - x ∂_z f)² + (∂_z f)².
         """
@@ -172,7 +177,9 @@ def relative_error(estimate: np.ndarray, truth: np.ndarray) -> float:
 
 
 def sphere_error(estimate: np.ndarray, truth: np.ndarray) -> float:
-    """Metric (21) of Cabannes and Bach (2023): Σ |1/λ - 1/λ̂| / Σ 1/λ, which is 1 for an empty estimate."""
+    """Metric (21) of Cabannes and Bach (2023): Σ |1/λ - 1/λ̂| / Σ 1/λ, which is 1 for an empty
+    estimate.
+    """
     inverse = np.zeros(len(truth))
     given = min(len(estimate), len(truth))
     inverse[:given] = 1 / estimate[:given]
@@ -185,7 +192,9 @@ def _reach(barrier: float) -> float:
 
 
 def _line(reach: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """A grid on [-reach, reach] and -d²/dx² on it for functions that vanish at its ends, by sinc functions."""
+    """A grid on [-reach, reach] and -d²/dx² on it for functions that vanish at its ends, by sinc
+    functions.
+    """
     x, h = np.linspace(-reach, reach, count, retstep=True)
     apart = np.subtract.outer(np.arange(count), np.arange(count)).astype(float)
     off = apart != 0
@@ -194,8 +203,12 @@ def _line(reach: float, count: int) -> tuple[np.ndarray, np.ndarray]:
     return x, second / h**2
 
 
-def _orthonormal_polynomials(barrier: float, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points of a quadrature, polynomials orthonormal for exp(-b (x² - 1)²) and their derivatives there, times √w."""
+def _orthonormal_polynomials(
+    barrier: float, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points of a quadrature, polynomials orthonormal for exp(-b (x² - 1)²) and their derivatives
+    there, times √w.
+    """
     reach = _reach(barrier)
     x, w = np.polynomial.legendre.leggauss(400)
     root = np.sqrt(w * np.exp(-barrier * ((reach * x) ** 2 - 1) ** 2))[:, None]

@@ -1,11 +1,13 @@
-"""Time and memory against samples, functions and dimension: ``python benchmarks/spectral_scaling.py --help``.
+"""Time and memory against samples, functions and dimension: ``python benchmarks/spectral_scaling.py
+--help``.
 
-Table 1 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms", with
-the p³ of the solution from its section 5, measured. The Galerkin method is DiffusionMap's computation for one
-bandwidth: mass and Dirichlet form of Gaussian sections, and the eigenproblem in whitened coordinates. The graph is
-GraphLaplacian in the same functions with all points joined. One of n, p and d is varied at a time; exponents are
-least-squares slopes of logarithms over the range in which the named term dominates. Processor seconds of one thread,
-the minimum of several; memory is the peak that NumPy allocates in addition to the samples.
+Table 1 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral
+algorithms", with the p³ of the solution from its section 5, measured. The Galerkin method is
+DiffusionMap's computation for one bandwidth: mass and Dirichlet form of Gaussian sections, and the
+eigenproblem in whitened coordinates. The graph is GraphLaplacian in the same functions with all
+points joined. One of n, p and d is varied at a time; exponents are least-squares slopes of
+logarithms over the range in which the named term dominates. Processor seconds of one thread, the
+minimum of several; memory is the peak that NumPy allocates in addition to the samples.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ CLAIMS = (
 
 
 def gaussian_samples(n: int, p: int, d: int) -> tuple[np.ndarray, KernelSections]:
-    """Samples (n, d), and sections at the first p with a bandwidth proportional to the distances."""
+    """Samples (n, d) and sections at the first p with a bandwidth proportional to the distances."""
     x = np.random.default_rng(0).standard_normal((n, d))
     return x, KernelSections(Gaussian(np.sqrt(2.0 * d)), x[:p])
 
@@ -80,7 +82,9 @@ def assemble(basis: KernelSections, x: np.ndarray):
 def solve(basis: KernelSections, forms) -> np.ndarray:
     """Eigenvalues in coordinates that whiten the Gram matrix."""
     w = eigen_whitening(basis.gram(), 2e-8)
-    mass, energy = (w.T @ form @ w for form in (forms.centered_mass(), forms.dirichlet / forms.weight))
+    mass, energy = (
+        w.T @ form @ w for form in (forms.centered_mass(), forms.dirichlet / forms.weight)
+    )
     ridge = 1e-10 * np.trace(energy) / len(energy) * np.eye(len(energy))
     return linalg.eigh(mass, energy + mass + ridge, eigvals_only=True)
 
@@ -145,14 +149,19 @@ def exponent(sizes: list[int], costs: list[float]) -> tuple[float, float]:
 def in_range(results: Results, claim: Claim) -> list[dict]:
     """The rows in which the term dominates, in the order of the varied size."""
     rows = grouped(results.rows.values(), "method", "varied")[claim.method, claim.varied]
-    return sorted((row for row in rows if row[claim.varied] >= claim.least), key=lambda row: row[claim.varied])
+    return sorted(
+        (row for row in rows if row[claim.varied] >= claim.least), key=lambda row: row[claim.varied]
+    )
 
 
 def exponents(results: Results) -> Iterator[tuple[Claim, float, float]]:
     """Each claim, with the measured exponent and its standard error."""
     for claim in CLAIMS:
         rows = in_range(results, claim)
-        yield claim, *exponent([row[claim.varied] for row in rows], [row[claim.measure] for row in rows])
+        yield (
+            claim,
+            *exponent([row[claim.varied] for row in rows], [row[claim.measure] for row in rows]),
+        )
 
 
 def table(results: Results) -> str:
@@ -172,9 +181,13 @@ def table(results: Results) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--rerun", action="store_true", help="repeat measurements that results/ has")
+    parser.add_argument(
+        "--rerun", action="store_true", help="repeat measurements that results/ has"
+    )
     parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -1,12 +1,15 @@
-"""Embeddings of kernel features: clustering accuracy and times: ``python benchmarks/spectral_sketches.py --help``.
+"""Embeddings of kernel features: clustering accuracy and times: ``python
+benchmarks/spectral_sketches.py --help``.
 
-The experiments of Kpotufe and Sriperumbudur (2020), "Gaussian sketching yields a J-L lemma in RKHS": figure 1 (two
-classes that no line separates, before and after a projection), figure 2 (the effects of n and d), table 2 (Rand index
-of k-means after an embedding, on scikit-learn's data sets, with scikit-learn's own embeddings), its times on data of
-the paper's sizes, and theorem 1 (errors against n and d). The settings are the paper's: a Gaussian kernel
-exp(-|x - y|²/σ²) with σ the lower quartile of the distances, a subsample of max(200, N/100) points (100 in figure 1),
-and ten components for each cluster. Times are processor time on one thread. The paper's data (UCI's Avila, IoT, Bank
-Notes) are not in this repository: table 2 takes them from the files that ``--data`` names.
+The experiments of Kpotufe and Sriperumbudur (2020), "Gaussian sketching yields a J-L lemma in
+RKHS": figure 1 (two classes that no line separates, before and after a projection), figure 2 (the
+effects of n and d), table 2 (Rand index of k-means after an embedding, on scikit-learn's data sets,
+with scikit-learn's own embeddings), its times on data of the paper's sizes, and theorem 1 (errors
+against n and d). The settings are the paper's: a Gaussian kernel exp(-|x - y|²/σ²) with σ the lower
+quartile of the distances, a subsample of max(200, N/100) points (100 in figure 1), and ten
+components for each cluster. Times are processor time on one thread. The paper's data (UCI's Avila,
+IoT, Bank Notes) are not in this repository: table 2 takes them from the files that ``--data``
+names.
 """
 
 from __future__ import annotations
@@ -46,15 +49,23 @@ PAPER_SECONDS = {
 def cluster_in_cluster(rng, n: int):
     """Three circles of radius 1 to 1.53, and around them 64 spokes from 4.17 to 5.83."""
     inside = n // 2
-    angle = np.concatenate([rng.uniform(0, 2 * np.pi, inside), rng.integers(0, 64, n - inside) * (np.pi / 32)])
-    radius = np.concatenate([1 + 0.8 / 3 * rng.integers(0, 3, inside), rng.uniform(25 / 6, 35 / 6, n - inside)])
+    angle = np.concatenate(
+        [rng.uniform(0, 2 * np.pi, inside), rng.integers(0, 64, n - inside) * (np.pi / 32)]
+    )
+    radius = np.concatenate(
+        [1 + 0.8 / 3 * rng.integers(0, 3, inside), rng.uniform(25 / 6, 35 / 6, n - inside)]
+    )
     return polar(radius, angle), np.arange(n) >= inside
 
 
 def crescent_and_full_moon(rng, n: int):
-    """A disc of radius 5, a quarter of the points, and around it the lower half of a ring from 10 to 15."""
+    """A disc of radius 5, a quarter of the points, and around it the lower half of a ring from 10
+    to 15.
+    """
     moon = n // 4
-    angle = np.concatenate([rng.uniform(0, 2 * np.pi, moon), rng.uniform(np.pi, 2 * np.pi, n - moon)])
+    angle = np.concatenate(
+        [rng.uniform(0, 2 * np.pi, moon), rng.uniform(np.pi, 2 * np.pi, n - moon)]
+    )
     radius = np.concatenate([5 * np.sqrt(rng.random(moon)), 10 + 5 * np.sqrt(rng.random(n - moon))])
     return polar(radius, angle), np.arange(n) >= moon
 
@@ -63,26 +74,35 @@ def polar(radius, angle):
     return radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-SHAPES = {"cluster in cluster": cluster_in_cluster, "crescent and full moon": crescent_and_full_moon}
+SHAPES = {
+    "cluster in cluster": cluster_in_cluster,
+    "crescent and full moon": crescent_and_full_moon,
+}
 
 
 def from_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Points and classes from a CSV file without a header: numbers, and in the last column a class of any text."""
+    """Points and classes from a CSV file without a header: numbers, and in the last column a class
+    of any text.
+    """
     table = np.loadtxt(path, delimiter=",", dtype=str, ndmin=2)
     return table[:, :-1].astype(float), np.unique(table[:, -1], return_inverse=True)[1]
 
 
 def bundled() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Points and classes by name; wine and breast cancer, whose columns have units, are standardized."""
+    """Points and classes by name; wine and breast cancer, whose columns have units, are
+    standardized.
+    """
     from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
-    digits, *others = (load(return_X_y=True) for load in (load_digits, load_wine, load_breast_cancer))
+    digits, *others = (
+        load(return_X_y=True) for load in (load_digits, load_wine, load_breast_cancer)
+    )
     wine, cancer = (((x - x.mean(axis=0)) / x.std(axis=0), y) for x, y in others)
     return {"digits": digits, "wine": wine, "breast cancer": cancer}
 
 
 def quartile_bandwidth(points: np.ndarray) -> float:
-    """σ/√2 with σ the lower quartile of the distances between (at most a thousand of the) points."""
+    """σ/√2 with σ the lower quartile of the distances between (at most a thousand) points."""
     some = points[np.linspace(0, len(points) - 1, min(len(points), 1000)).astype(int)]
     squared = squared_distances(some, some)[np.triu_indices(len(some), 1)]
     return float(np.sqrt(np.percentile(squared, 25) / 2))
@@ -94,7 +114,10 @@ def quartile_bandwidth(points: np.ndarray) -> float:
 def rand_index(first: np.ndarray, second: np.ndarray) -> float:
     """Fraction of pairs of points that two partitions treat alike."""
     table = np.histogram2d(first, second, bins=(int(first.max()) + 1, int(second.max()) + 1))[0]
-    pairs = [np.sum(counts * (counts - 1)) / 2 for counts in (table, table.sum(axis=0), table.sum(axis=1))]
+    pairs = [
+        np.sum(counts * (counts - 1)) / 2
+        for counts in (table, table.sum(axis=0), table.sum(axis=1))
+    ]
     every = len(first) * (len(first) - 1) / 2
     return float((every + 2 * pairs[0] - pairs[1] - pairs[2]) / every)
 
@@ -110,29 +133,47 @@ def plane_accuracy(points: np.ndarray, classes: np.ndarray) -> float:
 
 
 def run_figure1(results: Results, options) -> None:
-    """Rand index of k-means, and separation of the classes by a plane, against the dimension of the embedding."""
+    """Rand index of k-means, and separation of the classes by a plane, against the dimension of the
+    embedding.
+    """
     for name, make in SHAPES.items():
         for seed in range(options.seeds):
             x, classes = make(np.random.default_rng(seed), options.points)
             unit = quartile_bandwidth(x)
-            cells = [("k-means", 1.0, 2)] + [(m, s, d) for m in EMBEDDINGS for s in SCALES for d in DIMENSIONS]
+            cells = [("k-means", 1.0, 2)] + [
+                (m, s, d) for m in EMBEDDINGS for s in SCALES for d in DIMENSIONS
+            ]
             for method, scale, d in cells:
                 if (name, method, scale, d, seed) in results.rows and not options.rerun:
                     continue
                 images = x
                 if method in EMBEDDINGS:
-                    model = EMBEDDINGS[method](n_components=d, n_basis=100, bandwidth=scale * unit, random_state=seed)
+                    model = EMBEDDINGS[method](
+                        n_components=d, n_basis=100, bandwidth=scale * unit, random_state=seed
+                    )
                     images = model.fit_transform(x)
                 labels = kmeans(images, 2, np.random.default_rng(seed)).labels
-                measured = {"rand": rand_index(classes, labels), "plane": plane_accuracy(images, classes)}
-                row = {"data": name, "method": method, "scale": scale, "components": d, "seed": seed}
+                measured = {
+                    "rand": rand_index(classes, labels),
+                    "plane": plane_accuracy(images, classes),
+                }
+                row = {
+                    "data": name,
+                    "method": method,
+                    "scale": scale,
+                    "components": d,
+                    "seed": seed,
+                }
                 results.add(row | measured)
 
 
 def tables_figure1(rows) -> dict[str, str]:
     """Markdown by title."""
     tables = {}
-    for column, title in [("rand", "Rand index of k-means"), ("plane", "share on the right side of a plane")]:
+    for column, title in [
+        ("rand", "Rand index of k-means"),
+        ("plane", "share on the right side of a plane"),
+    ]:
         lines = []
         for (data, method, scale), group in grouped(rows, "data", "method", "scale").items():
             by_dimension = grouped(group, "components")
@@ -157,7 +198,10 @@ def picture_figure1(rows, path: Path) -> None:
         x, classes = make(np.random.default_rng(0), 1500)
         bandwidth = quartile_bandwidth(x)
         panels = {name: x}
-        for title, embedding in [("K-JL, n = 100, d = 2", KernelJL), ("KPCA, n = 100, d = 2", KernelPCA)]:
+        for title, embedding in [
+            ("K-JL, n = 100, d = 2", KernelJL),
+            ("KPCA, n = 100, d = 2", KernelPCA),
+        ]:
             model = embedding(n_components=2, n_basis=100, bandwidth=bandwidth, random_state=0)
             panels[title] = model.fit_transform(x)
         for axis, (title, points) in zip(line, panels.items()):
@@ -171,11 +215,19 @@ def picture_figure1(rows, path: Path) -> None:
             points = sorted(grouped(group, "components").items())
             mean = [np.mean([row["rand"] for row in members]) for _, members in points]
             if method == "k-means":
-                line[3].axhline(mean[0], color="#8a8f98", linestyle=":", label="k-means on the data")
+                line[3].axhline(
+                    mean[0], color="#8a8f98", linestyle=":", label="k-means on the data"
+                )
                 continue
             error = [np.std([row["rand"] for row in members]) for _, members in points]
             dimension = [key[0] for key, _ in points]
-            style = {"color": COLORS[method], "marker": "o", "markersize": 4, "linewidth": 1.3, "elinewidth": 0.7}
+            style = {
+                "color": COLORS[method],
+                "marker": "o",
+                "markersize": 4,
+                "linewidth": 1.3,
+                "elinewidth": 0.7,
+            }
             line[3].errorbar(dimension, mean, yerr=error, label=method, **style)
             plane = [np.mean([row["plane"] for row in members]) for _, members in points]
             line[3].plot(dimension, plane, color=COLORS[method], linestyle="--", linewidth=1)
@@ -209,7 +261,13 @@ def run_figure2(results: Results, options) -> None:
                         continue
                     model = embedding(n_components=d, n_basis=n, bandwidth=unit, random_state=seed)
                     labels = kmeans(model.fit_transform(x), 2, np.random.default_rng(seed)).labels
-                    row = {"data": name, "method": method, "subsample": n, "components": d, "seed": seed}
+                    row = {
+                        "data": name,
+                        "method": method,
+                        "subsample": n,
+                        "components": d,
+                        "seed": seed,
+                    }
                     results.add(row | {"rand": rand_index(classes, labels)})
 
 
@@ -221,9 +279,13 @@ def tables_figure2(rows) -> dict[str, str]:
         ("n = 200", ("subsample", 200), "components", SKETCHES),
     ):
         lines = []
-        for (data, method), group in grouped(rows_of(rows, **dict([kept])), "data", "method").items():
+        for (data, method), group in grouped(
+            rows_of(rows, **dict([kept])), "data", "method"
+        ).items():
             by_size = grouped(group, varied)
-            lines.append([data, method, *(mean_and_spread(by_size.get((v,), []), "rand") for v in values)])
+            lines.append(
+                [data, method, *(mean_and_spread(by_size.get((v,), []), "rand") for v in values)]
+            )
         letter = {"subsample": "n", "components": "d"}[varied]
         head = ["data", "method", *(f"{letter} = {v}" for v in values)]
         tables[f"Rand index of k-means, {title}"] = markdown(head, lines, text_columns=2)
@@ -235,21 +297,32 @@ def tables_figure2(rows) -> dict[str, str]:
 
 def run_table2(results: Results, options) -> None:
     """Rand index of k-means after an embedding, and the times of both."""
-    for name, (x, classes) in (bundled() | {path.stem: from_file(path) for path in options.data}).items():
+    for name, (x, classes) in (
+        bundled() | {path.stem: from_file(path) for path in options.data}
+    ).items():
         bandwidth, count = quartile_bandwidth(x), len(np.unique(classes))
         for method in METHODS:
             for seed in range(options.seeds):
                 if (name, method, seed) in results.rows and not options.rerun:
                     continue
                 if seed == 0:
-                    embed(method, x, bandwidth, 10 * count, max(200, len(x) // 100), seed)  # whatever must be compiled
+                    # whatever must be compiled
+                    embed(method, x, bandwidth, 10 * count, max(200, len(x) // 100), seed)
                 begun = time.process_time()
                 images = embed(method, x, bandwidth, 10 * count, max(200, len(x) // 100), seed)
                 embedded = time.process_time()
                 labels = cluster(method, images, count, seed)
                 clustered = time.process_time()
-                seconds = {"embedding_ms": 1e3 * (embedded - begun), "kmeans_ms": 1e3 * (clustered - embedded)}
-                row = {"data": name, "method": method, "seed": seed, "rand": rand_index(classes, labels)}
+                seconds = {
+                    "embedding_ms": 1e3 * (embedded - begun),
+                    "kmeans_ms": 1e3 * (clustered - embedded),
+                }
+                row = {
+                    "data": name,
+                    "method": method,
+                    "seed": seed,
+                    "rand": rand_index(classes, labels),
+                }
                 results.add(row | {"components": images.shape[1]} | seconds)
 
 
@@ -257,12 +330,19 @@ def embed(method: str, x, bandwidth: float, components: int, n_basis: int, seed:
     """Images of the points, or the points for plain k-means."""
     gamma = 0.5 / bandwidth**2
     if method in EMBEDDINGS:
-        options = {"n_components": components, "n_basis": n_basis, "bandwidth": bandwidth, "random_state": seed}
+        options = {
+            "n_components": components,
+            "n_basis": n_basis,
+            "bandwidth": bandwidth,
+            "random_state": seed,
+        }
         return EMBEDDINGS[method](**options).fit_transform(x)
     if method == "sklearn Nystroem":
         from sklearn.kernel_approximation import Nystroem
 
-        return Nystroem(gamma=gamma, n_components=min(n_basis, len(x)), random_state=seed).fit_transform(x)
+        return Nystroem(
+            gamma=gamma, n_components=min(n_basis, len(x)), random_state=seed
+        ).fit_transform(x)
     if method == "sklearn KernelPCA":
         from sklearn.decomposition import KernelPCA as Reference
 
@@ -303,11 +383,19 @@ def run_times(results: Results, options) -> None:
         bandwidth = quartile_bandwidth(x)
         for method in METHODS[1:]:
             for seed in range(min(options.seeds, 5)):
-                if method == "sklearn KMeans" or ((name, method, seed) in results.rows and not options.rerun):
+                if method == "sklearn KMeans" or (
+                    (name, method, seed) in results.rows and not options.rerun
+                ):
                     continue
                 begun = time.process_time()
                 embed(method, x, bandwidth, 10 * count, max(200, n // 100), seed)
-                row = {"data": name, "method": method, "seed": seed, "points": n, "dimension": dimension}
+                row = {
+                    "data": name,
+                    "method": method,
+                    "seed": seed,
+                    "points": n,
+                    "dimension": dimension,
+                }
                 results.add(row | {"seconds": time.process_time() - begun})
 
 
@@ -320,7 +408,16 @@ def tables_times(rows) -> dict[str, str]:
             ours = median(by_method[(method,)], "seconds")
             peer = {"Nyström": "sklearn Nystroem", "KPCA": "sklearn KernelPCA"}.get(method)
             theirs = number(median(by_method[(peer,)], "seconds")) if peer else ""
-            lines.append([data, f"{n} x {dimension}", method, number(ours), theirs, PAPER_SECONDS[data][method]])
+            lines.append(
+                [
+                    data,
+                    f"{n} x {dimension}",
+                    method,
+                    number(ours),
+                    theirs,
+                    PAPER_SECONDS[data][method],
+                ]
+            )
     head = ["size of", "N x D", "method", "kmc, s", "scikit-learn, s", "paper (Matlab), s"]
     return {"seconds for the embedding": markdown(head, lines, text_columns=3)}
 
@@ -333,10 +430,11 @@ SIDES = [25, 100, 400, 1600]
 
 
 def run_theorem1(results: Results, options) -> None:
-    """Largest error of inner products of sketches, over pairs of 50 sections, relative to the largest of <f, Σ³ f>.
+    """Largest error of inner products of sketches, over pairs of 50 sections, relative to the
+    largest of <f, Σ³ f>.
 
-    Standard normal points in the plane, a Gaussian kernel of bandwidth one, and features that are not centered. Σ is
-    that of 5,000 other points.
+    Standard normal points in the plane, a Gaussian kernel of bandwidth one, and features that are
+    not centered. Σ is that of 5,000 other points.
     """
     rng = np.random.default_rng(0)
     large, places = rng.standard_normal((LARGE, 2)), rng.standard_normal((PLACES, 2))
@@ -350,7 +448,11 @@ def run_theorem1(results: Results, options) -> None:
                 if (n, d, seed) in results.rows and not options.rerun:
                     continue
                 x = np.random.default_rng([1, seed]).standard_normal((n, 2))
-                sketch = KernelJL(d, bandwidth=1.0, n_basis=n, random_state=seed, center=False).fit(x).transform(places)
+                sketch = (
+                    KernelJL(d, bandwidth=1.0, n_basis=n, random_state=seed, center=False)
+                    .fit(x)
+                    .transform(places)
+                )
                 error = np.abs(sketch @ sketch.T - truth).max() / truth.max()
                 results.add({"subsample": n, "components": d, "seed": seed, "error": float(error)})
 
@@ -369,7 +471,11 @@ PARTS = {
     "times": (("data", "method", "seed"), run_times, tables_times),
     "theorem1": (("subsample", "components", "seed"), run_theorem1, tables_theorem1),
 }
-ORDER = {"data": [*SHAPES, "digits", "wine", "breast cancer", *SIZES], "method": METHODS, "scale": SCALES}
+ORDER = {
+    "data": [*SHAPES, "digits", "wine", "breast cancer", *SIZES],
+    "method": METHODS,
+    "scale": SCALES,
+}
 
 
 def rows_of(rows, **values):
@@ -378,10 +484,18 @@ def rows_of(rows, **values):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help="parts, with commas")
-    parser.add_argument("--seeds", type=int, default=10, help="repetitions; the paper has 30 in table 2")
-    parser.add_argument("--points", type=int, default=5000, help="points of each data set of figure 1")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), default=list(PARTS), help="parts, with commas"
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=10, help="repetitions; the paper has 30 in table 2"
+    )
+    parser.add_argument(
+        "--points", type=int, default=5000, help="points of each data set of figure 1"
+    )
     parser.add_argument(
         "--data",
         type=Path,
@@ -398,7 +512,8 @@ def main() -> None:
         key, run, tables = PARTS[name]
         results = Results(HERE / "results" / f"spectral_sketches_{name}.csv", key)
         with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore", KmcWarning)  # fewer components than requested: the table says so
+            # fewer components than requested: the table says so
+            warnings.simplefilter("ignore", KmcWarning)
             if not options.report:
                 run(results, options)
         rows = list(results.rows.values())

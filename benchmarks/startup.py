@@ -1,7 +1,8 @@
 """Time before the first draw: ``python benchmarks/startup.py``.
 
-Prints the time to import kmc in addition to its dependencies, and the time of a first small run with an empty numba
-cache and with a full one. Each figure is the median over fresh processes with one thread.
+Prints the time to import kmc in addition to its dependencies, and the time of a first small run
+with an empty numba cache and with a full one. Each figure is the median over fresh processes with
+one thread.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ print(time.perf_counter() - start)
 def seconds(code: str, cache: str) -> float:
     """The output of the code, in a fresh process."""
     environment = {**os.environ, **THREADS, "NUMBA_CACHE_DIR": cache}
-    out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     return float(out.stdout.split()[-1])
 
 
@@ -51,7 +54,9 @@ def main() -> None:
             first.append(seconds(RUN, cache))
             later.append(seconds(RUN, cache))
             imports.append(seconds(IMPORT, cache))
-    print(f"import kmc, and kmc.sample, beyond the dependencies: {statistics.median(imports):.2f} s")
+    print(
+        f"import kmc, and kmc.sample, beyond the dependencies: {statistics.median(imports):.2f} s"
+    )
     print(f"first run of 1,000 evaluations, compilation included: {statistics.median(first):.1f} s")
     print(f"the same later, from the cache: {statistics.median(later):.1f} s")
 

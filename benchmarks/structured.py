@@ -1,12 +1,14 @@
-"""Learning the outputs of a simulator, or the log-density alone: ``python benchmarks/structured.py --help``.
+"""Learning the outputs of a simulator, or the log-density alone: ``python benchmarks/structured.py
+--help``.
 
-A cell is (target, learned, budget, seed): a run of the default sampler, from starts drawn from the prior unless the
-target is a "near" one, of a model with a simulator and a likelihood. Learned are its outputs, their difference from
-those of a cheap simulator (``approximation=``, a few Euler steps), or, with ``save_outputs=False``, the log-density.
-Hierarchies have no simulator: priors are declared and added ("priors"), or inside the log-density, which then begins at
-points two standard deviations wide. Errors are those of kmc.expectations: the worst error of a mean in posterior
-standard deviations, and of a standard deviation relative to its own. Truths are those of references.py, exact draws,
-and a quadrature for the epidemic.
+A cell is (target, learned, budget, seed): a run of the default sampler, from starts drawn from the
+prior unless the target is a "near" one, of a model with a simulator and a likelihood. Learned are
+its outputs, their difference from those of a cheap simulator (``approximation=``, a few Euler
+steps), or, with ``save_outputs=False``, the log-density. Hierarchies have no simulator: priors are
+declared and added ("priors"), or inside the log-density, which then begins at points two standard
+deviations wide. Errors are those of kmc.expectations: the worst error of a mean in posterior
+standard deviations, and of a standard deviation relative to its own. Truths are those of
+references.py, exact draws, and a quadrature for the epidemic.
 """
 
 from __future__ import annotations
@@ -32,7 +34,18 @@ from kmc.convergence import bulk_ess
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "structured.csv"
 KEY = ("target", "learned", "budget", "seed")
-COLUMNS = (*KEY, "warmup", "mean_error", "sd_error", "stated", "ess_per_1000", "seconds", "calls", "said", "label")
+COLUMNS = (
+    *KEY,
+    "warmup",
+    "mean_error",
+    "sd_error",
+    "stated",
+    "ess_per_1000",
+    "seconds",
+    "calls",
+    "said",
+    "label",
+)
 LEARNED = {"outputs": True, "priors": True, "log-density": False, "difference": True}
 OFF = 0.3  # standard deviations: such a mean is wrong
 
@@ -66,26 +79,61 @@ def run_cell(label: str, name: str, learned: str, budget: int, seed: int) -> dic
         "mean_error": float(np.max(np.abs(found["mean"].values - target.mean) / target.sd)),
         "sd_error": float(np.max(np.abs(found["sd"].values / target.sd - 1.0))),
         "stated": float(np.max(found["mcse"].values / target.sd)),
-        "ess_per_1000": 1000.0 * float(np.min(bulk_ess(draws))) / budget if draws.shape[1] > 20 else 0.0,
+        "ess_per_1000": 1000.0 * float(np.min(bulk_ess(draws))) / budget
+        if draws.shape[1] > 20
+        else 0.0,
         "seconds": seconds,
         "calls": idata.attrs["n_evaluations"],
-        "said": " ".join(json.loads(idata.attrs["warning_codes"]) + ["rough"] * ("are rough" in str(found.attrs))),
+        "said": " ".join(
+            json.loads(idata.attrs["warning_codes"]) + ["rough"] * ("are rough" in str(found.attrs))
+        ),
         "label": label,
     }
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Markdown: medians over seeds, the number of runs that are off, and of those without a warning of the run."""
-    head = ["target", "evaluations", "learned", "runs", "mean", "sd", "off (silent)", "per 1,000", "warm-up", "seconds"]
+    """Markdown: medians over seeds, the number of runs that are off, and of those without a warning
+    of the run.
+    """
+    head = [
+        "target",
+        "evaluations",
+        "learned",
+        "runs",
+        "mean",
+        "sd",
+        "off (silent)",
+        "per 1,000",
+        "warm-up",
+        "seconds",
+    ]
     lines = [" | ".join(head), " | ".join(["---"] * 3 + ["---:"] * 7)]
     for key in dict.fromkeys((row["target"], row["budget"], row["learned"]) for row in rows):
         own = [row for row in rows if (row["target"], row["budget"], row["learned"]) == key]
         off = [row for row in own if row["mean_error"] > OFF]
-        silent = sum(not set(str(row["said"]).split()) - {"few-draws", "no-draws", "few-tail-draws"} for row in off)
-        numbers = [f"{np.median([row[name] for row in own]):.3g}" for name in ("mean_error", "sd_error")]
-        more = [f"{np.median([row[name] for row in own]):.3g}" for name in ("ess_per_1000", "warmup", "seconds")]
+        silent = sum(
+            not set(str(row["said"]).split()) - {"few-draws", "no-draws", "few-tail-draws"}
+            for row in off
+        )
+        numbers = [
+            f"{np.median([row[name] for row in own]):.3g}" for name in ("mean_error", "sd_error")
+        ]
+        more = [
+            f"{np.median([row[name] for row in own]):.3g}"
+            for name in ("ess_per_1000", "warmup", "seconds")
+        ]
         lines.append(
-            " | ".join([key[0], f"{key[1]:,}", key[2], str(len(own)), *numbers, f"{len(off)} ({silent})", *more])
+            " | ".join(
+                [
+                    key[0],
+                    f"{key[1]:,}",
+                    key[2],
+                    str(len(own)),
+                    *numbers,
+                    f"{len(off)} ({silent})",
+                    *more,
+                ]
+            )
         )
     return "\n".join(f"| {line} |" for line in lines)
 
@@ -95,13 +143,12 @@ def report(rows: list[dict[str, Any]]) -> str:
     rows = sorted(rows, key=lambda row: (row["target"], row["budget"], row["learned"]))
     labels = ", ".join(dict.fromkeys(row["label"] for row in rows))
     about = (
-        "The same model from starts drawn from the prior, or near; the surrogate learns the simulator's outputs, their "
-        "difference from those of a cheap simulator, the log-likelihood beside declared priors, or the log-density. "
-        "Medians over seeds of the worst error of a mean, in posterior "
-        "standard deviations, and of a standard deviation; runs with a mean that is off by "
-        f"{OFF} or more, and those of them "
-        "that say nothing but that they are short; effective draws per 1,000 evaluations. "
-        f"kmc as of {labels}."
+        "The same model from starts drawn from the prior, or near; the surrogate learns the "
+        "simulator's outputs, their difference from those of a cheap simulator, the log-likelihood "
+        "beside declared priors, or the log-density. Medians over seeds of the worst error of a "
+        "mean, in posterior standard deviations, and of a standard deviation; runs with a mean "
+        f"that is off by {OFF} or more, and those of them that say nothing but that they are "
+        f"short; effective draws per 1,000 evaluations. kmc as of {labels}."
     )
     command = "    python benchmarks/structured.py --table > benchmarks/results/structured.md"
     return "\n\n".join(["# Outputs or the log-density", command, about, table(rows)])
@@ -109,14 +156,24 @@ def report(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Run missing cells, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET"
+    )
     parser.add_argument("--learned", nargs="+", default=list(LEARNED), choices=LEARNED)
-    parser.add_argument("--budgets", nargs="+", type=int, default=[100, 200, 1000], help="evaluations")
+    parser.add_argument(
+        "--budgets", nargs="+", type=int, default=[100, 200, 1000], help="evaluations"
+    )
     parser.add_argument("--seeds", nargs=2, type=int, default=[0, 5], metavar=("FIRST", "END"))
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
-    parser.add_argument("--table", action="store_true", help="run nothing: print the table of all that the CSV has")
+    parser.add_argument(
+        "--rerun", action="store_true", help="run these cells although the CSV has them"
+    )
+    parser.add_argument(
+        "--table", action="store_true", help="run nothing: print the table of all that the CSV has"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()
     failures = []
@@ -124,16 +181,25 @@ def main() -> None:
         git = ["git", "-C", str(HERE.parent), "log", "-1", "--format=%h", "--", "kmc"]
         label = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
         known = {tuple(str(row[name]) for name in KEY) for row in read_rows(options.results)}
-        cells = itertools.product(options.targets, options.learned, options.budgets, range(*options.seeds))
+        cells = itertools.product(
+            options.targets, options.learned, options.budgets, range(*options.seeds)
+        )
         cells = [cell for cell in cells if fits(cell[0], cell[1])]
-        missing = [(label, *cell) for cell in cells if options.rerun or tuple(map(str, cell)) not in known]
+        missing = [
+            (label, *cell) for cell in cells if options.rerun or tuple(map(str, cell)) not in known
+        ]
 
         def finish(row):
             append_row(options.results, COLUMNS, row)
-            return f"{row['mean_error']:.2f} {row['sd_error']:.2f} ({row['stated']:.2f}), {row['ess_per_1000']:.0f}"
+            return (
+                f"{row['mean_error']:.2f} {row['sd_error']:.2f} ({row['stated']:.2f}), "
+                f"{row['ess_per_1000']:.0f}"
+            )
 
         failures = run_cells(run_cell, missing, options.jobs, finish)
-    rows = [{name: number(text) for name, text in row.items()} for row in read_rows(options.results)]
+    rows = [
+        {name: number(text) for name, text in row.items()} for row in read_rows(options.results)
+    ]
     print(report(rows), *failures, sep="\n")
     sys.exit(bool(failures))
 

@@ -1,4 +1,6 @@
-"""Models of ``structured.py``: simulators with likelihoods, and hierarchies with declared priors, with their truths."""
+"""Models of ``structured.py``: simulators with likelihoods, and hierarchies with declared priors,
+with their truths.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,16 @@ DRAWS = 20_000  # exact ones, for the truth of a hierarchy
 
 
 class Target(NamedTuple):
-    """A model, as its outputs are kept or not; the coordinates of a draw; and their true means and sds."""
+    """A model, as its outputs are kept or not; the coordinates of a draw; and their true means and
+    sds.
+    """
 
     model: Any
     coordinates: Any
     mean: np.ndarray
     sd: np.ndarray
-    initial: Any = None  # draws start points (k, d) with a generator, if they are not from the prior
+    # draws start points (k, d) with a generator, if they are not from the prior
+    initial: Any = None
 
 
 def positive_normal(mean, sd):
@@ -68,7 +73,9 @@ DAYS = np.linspace(0.0, 10.0, 21)
 
 
 def infected(beta, gamma, steps=400):
-    """Infected people of 500, by the classical Runge-Kutta method; for arrays of rates, a row for each."""
+    """Infected people of 500, by the classical Runge-Kutta method; for arrays of rates, a row for
+    each.
+    """
     s, i = 0.99 + 0.0 * beta, 0.01 + 0.0 * beta
     h, rows = DAYS[-1] / steps, [i]
 
@@ -96,13 +103,17 @@ def epidemic(p):
 def epidemic_by_quadrature(data):
     """Mean and standard deviation of the logarithms of both rates."""
     counts = np.array(data)
-    beta, gamma = np.meshgrid(np.linspace(0.3, 0.9, 400), np.linspace(-0.9, -0.1, 400), indexing="ij")
+    beta, gamma = np.meshgrid(
+        np.linspace(0.3, 0.9, 400), np.linspace(-0.9, -0.1, 400), indexing="ij"
+    )
     rate = infected(np.exp(beta), np.exp(gamma))
     level = np.sum(counts * np.log(rate) - rate, axis=-1) - 0.5 * (beta**2 + gamma**2)
     weight = np.exp(level - level.max())
     weight /= weight.sum()
     mean = np.array([np.sum(weight * x) for x in (beta, gamma)])
-    return mean, np.array([np.sqrt(np.sum(weight * (x - m) ** 2)) for x, m in zip((beta, gamma), mean, strict=True)])
+    return mean, np.array(
+        [np.sqrt(np.sum(weight * (x - m) ** 2)) for x, m in zip((beta, gamma), mean, strict=True)]
+    )
 
 
 def predator_and_prey(save_outputs: bool) -> Target:
@@ -142,7 +153,12 @@ def neuron(save_outputs: bool) -> Target:
         },
         save_outputs=save_outputs,
     )
-    return Target(model, lambda p: np.array([p["a"], p["b"], *np.log([p["c"], *p["sigma"]])]), truth.mean, truth.sd)
+    return Target(
+        model,
+        lambda p: np.array([p["a"], p["b"], *np.log([p["c"], *p["sigma"]])]),
+        truth.mean,
+        truth.sd,
+    )
 
 
 def epidemic_of_counts(save_outputs: bool) -> Target:
@@ -160,14 +176,17 @@ def epidemic_of_counts(save_outputs: bool) -> Target:
 
 def predator_and_prey_from_near(save_outputs: bool) -> Target:
     """The same, from start points around published values."""
-    return predator_and_prey(save_outputs)._replace(initial=lambda rng: lotka_volterra.initial(rng, 16))
+    return predator_and_prey(save_outputs)._replace(
+        initial=lambda rng: lotka_volterra.initial(rng, 16)
+    )
 
 
-# Hierarchies and fields: parameters as the density of the truth has them, or the density of all of them alone
+# Hierarchies and fields: parameters as the density of the truth has them, or the density of all of
+# them alone
 
 
 def _of_density(density, parameters, coordinates, truth=None, **parts) -> Callable[[bool], Target]:
-    """A target with declared priors and these parts of a model, or of the log-density without any."""
+    """A target with declared priors and these parts of a model, or of the log-density alone."""
     if truth is None:
         x = density.sample(np.random.default_rng(3), DRAWS)
         mean, sd = x.mean(axis=0), x.std(axis=0)
@@ -176,7 +195,9 @@ def _of_density(density, parameters, coordinates, truth=None, **parts) -> Callab
 
     def make(declared: bool) -> Target:
         if not declared:
-            return Target(kmc.Model(density, dim=density.dim), lambda x: x, mean, sd, _away(mean, sd))
+            return Target(
+                kmc.Model(density, dim=density.dim), lambda x: x, mean, sd, _away(mean, sd)
+            )
         return Target(kmc.Model(parameters=parameters, **parts), coordinates, mean, sd)
 
     return make
@@ -212,7 +233,9 @@ def growth_curves() -> Callable[[bool], Target]:
 
     def log_likelihood(p):
         residuals = density.weights - p["a"][:, None] - p["b"][:, None] * density.times
-        return -0.5 * float(np.sum(residuals**2)) / p["sigma"] ** 2 - residuals.size * float(np.log(p["sigma"]))
+        return -0.5 * float(np.sum(residuals**2)) / p["sigma"] ** 2 - residuals.size * float(
+            np.log(p["sigma"])
+        )
 
     names = ("tau_a", "tau_b", "sigma")
     parameters = {
@@ -225,17 +248,26 @@ def growth_curves() -> Callable[[bool], Target]:
     return _of_density(
         density,
         parameters,
-        lambda p: np.concatenate([p["a"], p["b"], [p["mu_a"], p["mu_b"]], np.log([p[name] for name in names])]),
+        lambda p: np.concatenate(
+            [p["a"], p["b"], [p["mu_a"], p["mu_b"]], np.log([p[name] for name in names])]
+        ),
         log_likelihood=log_likelihood,
     )
 
 
 def latent_counts() -> Callable[[bool], Target]:
-    """Counts with a latent Gaussian process: declared, its values are a root of the covariance times normal numbers."""
+    """Counts with a latent Gaussian process: declared, its values are a root of the covariance
+    times normal numbers.
+    """
     density = LatentPoisson()
 
     def process(p):
-        return np.linalg.cholesky(density._kernel(np.clip([[p["log_sd"], p["log_length"]]], -20, 20))[0]) @ p["z"]
+        return (
+            np.linalg.cholesky(
+                density._kernel(np.clip([[p["log_sd"], p["log_length"]]], -20, 20))[0]
+            )
+            @ p["z"]
+        )
 
     def log_likelihood(p):
         log_rate = p["mean"] + process(p)
@@ -262,10 +294,18 @@ def random_walk() -> Callable[[bool], Target]:
 
     def log_likelihood(p):
         residuals = density.data - np.array([p[states[i]] for i in density.seen])
-        return -0.5 * float(residuals @ residuals) / p["noise"] ** 2 - len(residuals) * float(np.log(p["noise"]))
+        return -0.5 * float(residuals @ residuals) / p["noise"] ** 2 - len(residuals) * float(
+            np.log(p["noise"])
+        )
 
-    parameters = {"step": kmc.LogNormal(-1, 1), "noise": kmc.LogNormal(-1, 1), states[0]: kmc.Normal(0, "step")}
-    parameters |= {after: kmc.Normal(before, "step") for before, after in itertools.pairwise(states)}
+    parameters = {
+        "step": kmc.LogNormal(-1, 1),
+        "noise": kmc.LogNormal(-1, 1),
+        states[0]: kmc.Normal(0, "step"),
+    }
+    parameters |= {
+        after: kmc.Normal(before, "step") for before, after in itertools.pairwise(states)
+    }
     return _of_density(
         density,
         parameters,
@@ -275,7 +315,9 @@ def random_walk() -> Callable[[bool], Target]:
 
 
 def subjects() -> Callable[[bool], Target]:
-    """Twelve subjects with parameters of their own, on which their own outputs depend, through a simulator of all."""
+    """Twelve subjects with parameters of their own, on which their own outputs depend, through a
+    simulator of all.
+    """
     density = Subjects()
     n = density.count
     names = [f"subject_{i}" for i in range(n)]
@@ -305,7 +347,10 @@ def subjects() -> Callable[[bool], Target]:
         stored_truth("subjects-29d", density),
         simulator=concentrations,
         inputs=["clearance", "volume"],
-        likelihood={name: kmc.likelihoods.Normal(y, sd="sigma") for name, y in by_subject(density.data).items()},
+        likelihood={
+            name: kmc.likelihoods.Normal(y, sd="sigma")
+            for name, y in by_subject(density.data).items()
+        },
         depends={name: [f"clearance[{i}]", f"volume[{i}]"] for i, name in enumerate(names)},
     )
 
@@ -341,5 +386,11 @@ TARGETS = {
 }
 """What makes each target, given whether its structure is learned, or its log-density."""
 
-HIERARCHIES = ("eight-schools", "58-schools", "growth-curves-29d", "latent-counts-13d", "random-walk-32d")
+HIERARCHIES = (
+    "eight-schools",
+    "58-schools",
+    "growth-curves-29d",
+    "latent-counts-13d",
+    "random-walk-32d",
+)
 """Targets without a simulator: their priors are known, or not."""

@@ -1,7 +1,7 @@
 """The benchmark's problems: log-densities as black boxes, and the truth about each of them.
 
-The truth is stored in ``references.json`` and made by ``references.py``: by closed forms and quadrature if they
-exist, otherwise by importance sampling, with Monte Carlo standard errors.
+The truth is stored in ``references.json`` and made by ``references.py``: by closed forms and
+quadrature if they exist, otherwise by importance sampling, with Monte Carlo standard errors.
 """
 
 from __future__ import annotations
@@ -47,21 +47,33 @@ class Problem:
     noisy: bool = False
 
     def black_box(self, seed: int) -> Callable[[np.ndarray], float]:
-        """The function for a sampler: the log-density, or the log of unbiased estimates of the density."""
-        return Noisy(self.log_density, np.random.default_rng([seed, 1])) if self.noisy else self.log_density
+        """The function for a sampler: the log-density, or the log of unbiased estimates of the
+        density.
+        """
+        return (
+            Noisy(self.log_density, np.random.default_rng([seed, 1]))
+            if self.noisy
+            else self.log_density
+        )
 
     def initial(self, rng: np.random.Generator, k: int) -> np.ndarray:
-        """k over-dispersed starts (k, d): mean + 2 sd, independent coordinates, where the density is positive."""
+        """k over-dispersed starts (k, d): mean + 2 sd, independent coordinates, where the density
+        is positive.
+        """
         starts = np.empty((0, self.dim))
         while len(starts) < k:
             x = self.truth.mean + 2 * self.truth.sd * rng.standard_normal((k, self.dim))
-            starts = np.concatenate([starts, x[[math.isfinite(self.log_density(row)) for row in x]]])
+            starts = np.concatenate(
+                [starts, x[[math.isfinite(self.log_density(row)) for row in x]]]
+            )
         return starts[:k]
 
 
 @dataclass(frozen=True)
 class Noisy:
-    """A log-density plus normal noise of sd 1, drawn anew at every call: the exponential of the noise has mean 1."""
+    """A log-density plus normal noise of sd 1, drawn anew at every call: the exponential of the
+    noise has mean 1.
+    """
 
     log_density: Callable[[np.ndarray], float]
     rng: np.random.Generator
@@ -84,8 +96,8 @@ def stored_truth(name: str, density: Any) -> Truth:
     here, stored = density(truth.mean), reference["log_density_at_mean"]
     if not math.isclose(here, stored, abs_tol=1e-3):
         raise ValueError(
-            f"the log-density of {name!r} at its stored mean is {here:.4f}, and was {stored:.4f} when the reference "
-            f"was made: run `python benchmarks/references.py {name}`"
+            f"the log-density of {name!r} at its stored mean is {here:.4f}, and was {stored:.4f} "
+            f"when the reference was made: run `python benchmarks/references.py {name}`"
         )
     return truth
 
@@ -97,7 +109,9 @@ def _references() -> dict:
 
 @dataclass(frozen=True)
 class Funnel:
-    r"""Neal's funnel, :math:`x_1 \sim N(0, \mathrm{sd}^2)` and :math:`x_i \sim N(0, e^{x_1})` for i > 1."""
+    r"""Neal's funnel, :math:`x_1 \sim N(0, \mathrm{sd}^2)` and :math:`x_i \sim N(0, e^{x_1})` for i
+    > 1.
+    """
 
     sd: float
     dim: int = 5
@@ -129,7 +143,9 @@ class StudentT:
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Independent exact draws, shape (n, dim)."""
-        return rng.standard_normal((n, self.dim)) / np.sqrt(rng.chisquare(self.freedom, (n, 1)) / self.freedom)
+        return rng.standard_normal((n, self.dim)) / np.sqrt(
+            rng.chisquare(self.freedom, (n, 1)) / self.freedom
+        )
 
 
 @dataclass(frozen=True)
@@ -146,7 +162,8 @@ class LogGamma:
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Independent exact draws, shape (n, dim)."""
-        small = np.log(rng.gamma(self.shapes + 1, size=(n, self.dim)))  # a shape below 1 would underflow
+        # a shape below 1 would underflow
+        small = np.log(rng.gamma(self.shapes + 1, size=(n, self.dim)))
         return small + np.log(rng.random((n, self.dim))) / self.shapes
 
 
@@ -168,7 +185,8 @@ class Cone:
 class EightSchools:
     """Rubin's eight schools, non-centered: x = (mu, log tau, eta).
 
-    mu ~ N(0, 5^2), tau ~ half-Cauchy(5), eta ~ N(0, I), and school j reports mu + tau eta_j with a known error.
+    mu ~ N(0, 5^2), tau ~ half-Cauchy(5), eta ~ N(0, I), and school j reports mu + tau eta_j with a
+    known error.
     """
 
     dim = 10
@@ -181,13 +199,19 @@ class EightSchools:
             return -math.inf
         tau = math.exp(log_tau)
         z = (self.effects - mu - tau * eta) / self.errors
-        return log_tau - math.log1p(tau * tau / 25) - 0.5 * (mu * mu / 25 + float(z @ z) + float(eta @ eta))
+        return (
+            log_tau
+            - math.log1p(tau * tau / 25)
+            - 0.5 * (mu * mu / 25 + float(z @ z) + float(eta @ eta))
+        )
 
 
 class LogisticGrowth:
-    """Growth to a plateau as in ``pints.toy.LogisticModel``: x = (log r, log k, log sd), each ~ N(truth, 2^2).
+    """Growth to a plateau as in ``pints.toy.LogisticModel``: x = (log r, log k, log sd), each ~
+    N(truth, 2^2).
 
-    One hundred observations of a population that begins at 2, with r = .1, k = 50 and noise of sd 5.
+    One hundred observations of a population that begins at 2, with r = .1, k = 50 and noise of sd
+    5.
     """
 
     dim = 3
@@ -208,10 +232,11 @@ class LogisticGrowth:
 
 
 class Oscillator:
-    """A damped spring as in ``pints.toy.SimpleHarmonicOscillatorModel``: x = (position, speed, log damping, log sd).
+    """A damped spring as in ``pints.toy.SimpleHarmonicOscillatorModel``: x = (position, speed, log
+    damping, log sd).
 
-    One hundred observations over 50 units of time from position 1 at rest, with damping .15 and noise of sd .1. Priors:
-    N(0, 1) for position and speed, N(-1, 2^2) for the logarithms.
+    One hundred observations over 50 units of time from position 1 at rest, with damping .15 and
+    noise of sd .1. Priors: N(0, 1) for position and speed, N(-1, 2^2) for the logarithms.
     """
 
     dim = 4
@@ -232,7 +257,9 @@ class Oscillator:
 
 
 class LogisticRegression:
-    """Breast cancer (Wisconsin), benign or not, on its first ten columns: weights ~ N(0, 2.5^2), no intercept."""
+    """Breast cancer (Wisconsin), benign or not, on its first ten columns: weights ~ N(0, 2.5^2), no
+    intercept.
+    """
 
     dim = 10
     guess = np.zeros(10)
@@ -242,7 +269,9 @@ class LogisticRegression:
 
         columns, benign = load_breast_cancer(return_X_y=True)
         columns = columns[:, :10]
-        self._signed = (columns - columns.mean(0)) / columns.std(0) * np.where(benign, 1, -1)[:, None]
+        self._signed = (
+            (columns - columns.mean(0)) / columns.std(0) * np.where(benign, 1, -1)[:, None]
+        )
 
     def __call__(self, x) -> float:
         return _logistic(np.asarray(x, dtype=float), self._signed)
@@ -251,10 +280,12 @@ class LogisticRegression:
 class FitzHughNagumo:
     r"""A spiking neuron observed with noise: x = (a, b, log c, log sd of V, log sd of R).
 
-    .. math:: \dot V = c (V - V^3/3 + R), \quad \dot R = -(V - a + b R) / c, \quad V(0) = -1, R(0) = 1
+    .. math::
 
-    Forty observations over 20 units of time, simulated with a = b = .2, c = 3 and noise .5. Priors: a, b ~ N(0, 1),
-    log c ~ N(1, 1), the log sds ~ N(-1, 1).
+        \dot V = c (V - V^3/3 + R), \quad \dot R = -(V - a + b R) / c, \quad V(0) = -1, R(0) = 1
+
+    Forty observations over 20 units of time, simulated with a = b = .2, c = 3 and noise .5. Priors:
+    a, b ~ N(0, 1), log c ~ N(1, 1), the log sds ~ N(-1, 1).
     """
 
     dim = 5
@@ -273,7 +304,8 @@ class FitzHughNagumo:
 
 
 class LotkaVolterra:
-    """The demo's posterior without its constant, and with a fixed-step solver instead of its slow black box.
+    """The demo's posterior without its constant, and with a fixed-step solver instead of its slow
+    black box.
 
     ``references.py`` checks that the two densities agree.
     """
@@ -323,7 +355,9 @@ DENSITIES: dict[str, Callable[[], Any]] = {
 }
 """Constructors of the log-densities: those without a closed form have a ``guess`` of the mode."""
 
-NOISY = {f"noisy-{name}": name for name in ("banana-2d", "gaussian-10d", "bimodal-2d", "funnel-5d-sd1")}
+NOISY = {
+    f"noisy-{name}": name for name in ("banana-2d", "gaussian-10d", "bimodal-2d", "funnel-5d-sd1")
+}
 """Problems with noisy evaluations, and their log-densities without noise."""
 
 TARGETS = (*DENSITIES, *NOISY)
@@ -340,10 +374,15 @@ def _logistic(x, signed):
 
 @njit(cache=True)
 def _measured(path, data, log_sd_0, log_sd_1):
-    """Gaussian errors of two series, each with its own sd, log sd ~ N(-1, 1). A path that diverged has density 0."""
+    """Gaussian errors of two series, each with its own sd, log sd ~ N(-1, 1). A path that diverged
+    has density 0.
+    """
     total = -0.5 * ((log_sd_0 + 1) ** 2 + (log_sd_1 + 1) ** 2)
     for k, log_sd in enumerate((log_sd_0, log_sd_1)):
-        total -= 0.5 * np.sum((data[:, k] - path[:, k]) ** 2) * math.exp(-2 * log_sd) + len(data) * log_sd
+        total -= (
+            0.5 * np.sum((data[:, k] - path[:, k]) ** 2) * math.exp(-2 * log_sd)
+            + len(data) * log_sd
+        )
     return total if math.isfinite(total) else -math.inf
 
 
@@ -369,7 +408,10 @@ def _oscillation(position, speed, damping, times):
     for i, t in enumerate(times):
         if square > 0:
             root = math.sqrt(square)
-            even, odd = math.cos(root * t) * math.exp(-rate * t), math.sin(root * t) / root * math.exp(-rate * t)
+            even, odd = (
+                math.cos(root * t) * math.exp(-rate * t),
+                math.sin(root * t) / root * math.exp(-rate * t),
+            )
         elif square < 0:
             root = math.sqrt(-square)
             slow, fast = math.exp((root - rate) * t), math.exp(-(root + rate) * t)

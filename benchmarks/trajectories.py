@@ -1,11 +1,13 @@
-"""Slow time scales from trajectories, beside Markov state models: in equilibrium, far from it, and with a rare state.
+"""Slow time scales from trajectories, beside Markov state models: in equilibrium, far from it, and
+with a rare state.
 
 python benchmarks/trajectories.py [--runs 0:50] [--only prinz] [--report]
 
-Truths are those of the generator on a grid (finite volumes). kmc runs at its defaults, but for the lagtime and the
-number of modes. The peers are two reversible Markov state models of deeptime with 50 and 200 k-means cells; the better
-one *by the truth* is compared. The autocorrelation of the exact eigenfunction on the same data shows what is left to
-chance. Runs are added to results/trajectories.csv; --report prints the table.
+Truths are those of the generator on a grid (finite volumes). kmc runs at its defaults, but for the
+lagtime and the number of modes. The peers are two reversible Markov state models of deeptime with
+50 and 200 k-means cells; the better one *by the truth* is compared. The autocorrelation of the
+exact eigenfunction on the same data shows what is left to chance. Runs are added to
+results/trajectories.csv; --report prints the table.
 """
 
 from __future__ import annotations
@@ -118,7 +120,15 @@ class System:
 
 
 SYSTEMS = (
-    System("prinz", line("prinz", four_wells, four_wells_slope, 1.25), prinz_slope, 1e-5, 500, 20_000, lagtime=5),
+    System(
+        "prinz",
+        line("prinz", four_wells, four_wells_slope, 1.25),
+        prinz_slope,
+        1e-5,
+        500,
+        20_000,
+        lagtime=5,
+    ),
     System(
         "triple well",
         OnAGrid("triple", triple_potential, triple_potential, ((-2.6, 2.6), (-2.2, 3.2)), 200),
@@ -198,13 +208,20 @@ def outcome(system: System, run: int) -> Outcome:
     slowest, error = operator.timescales_[0], operator.timescale_errors_[0]
     models = [markov_state_model(x, system.lagtime, cells, run) for cells in CELLS]
     truth, exact = system.timescales[0], by_exact_function(system, x)
-    return Outcome(system.name, run, truth, slowest, error, *models, exact, found, bool(caught), seconds)
+    return Outcome(
+        system.name, run, truth, slowest, error, *models, exact, found, bool(caught), seconds
+    )
 
 
 def by_exact_function(system: System, x: list[np.ndarray]) -> float:
-    """The slowest time scale if the eigenfunction ψ, and that its mean is zero, were known: from E ψ(x_t) ψ(x_t+τ)."""
+    """The slowest time scale if the eigenfunction ψ, and that its mean is zero, were known: from E
+    ψ(x_t) ψ(x_t+τ).
+    """
     values, lag = [system.grid.slowest_function(path) for path in x], system.lagtime
-    first, second = np.concatenate([v[:-lag] for v in values]), np.concatenate([v[lag:] for v in values])
+    first, second = (
+        np.concatenate([v[:-lag] for v in values]),
+        np.concatenate([v[lag:] for v in values]),
+    )
     return float(-lag / np.log(first @ second / (first @ first)))
 
 
@@ -238,16 +255,21 @@ def _euler(slope, starts, h, substeps, n, plane, rng):
 def report(outcomes: list[Outcome]) -> str:
     """Markdown: a row for each system."""
     lines = [
-        "| system | truth | runs | kmc: median error | MSM, 50 cells | MSM, 200 cells | exact function | "
-        "kmc nearer than both | truth within two errors | rare state found | s |",
+        "| system | truth | runs | kmc: median error | MSM, 50 cells | MSM, 200 cells | exact "
+        "function | kmc nearer than both | truth within two errors | rare state found | s |",
         "| --- |" + 10 * " ---: |",
     ]
     for system in SYSTEMS:
         these = [one for one in outcomes if one.system == system.name]
         if not these:
             continue
-        medians = [np.median([one.error(name) for one in these]) for name in ("kmc", "msm_50", "msm_200", "exact")]
-        nearer = np.mean([one.error("kmc") < min(one.error("msm_50"), one.error("msm_200")) for one in these])
+        medians = [
+            np.median([one.error(name) for one in these])
+            for name in ("kmc", "msm_50", "msm_200", "exact")
+        ]
+        nearer = np.mean(
+            [one.error("kmc") < min(one.error("msm_50"), one.error("msm_200")) for one in these]
+        )
         rare = "" if system.rare is None else f"{np.mean([one.found_rare for one in these]):.0%}"
         lines.append(
             f"| {system.name} | {these[0].truth:.1f} | {len(these)} | "
@@ -259,16 +281,23 @@ def report(outcomes: list[Outcome]) -> str:
 
 
 def differences(outcomes: list[Outcome]) -> str:
-    """Markdown: the mean error of kmc minus that of the Markov state model with the smaller mean, on the same data."""
+    """Markdown: the mean error of kmc minus that of the Markov state model with the smaller mean,
+    on the same data.
+    """
     lines = ["| system | better model | mean error of kmc minus its own |", "| --- | --- | ---: |"]
     for system in SYSTEMS:
         these = [one for one in outcomes if one.system == system.name]
         if len(these) > 1:
-            errors = {name: np.array([one.error(name) for one in these]) for name in ("kmc", "msm_50", "msm_200")}
+            errors = {
+                name: np.array([one.error(name) for one in these])
+                for name in ("kmc", "msm_50", "msm_200")
+            }
             better = min(("msm_50", "msm_200"), key=lambda name: errors[name].mean())
             apart = errors["kmc"] - errors[better]
             spread = apart.std(ddof=1) / np.sqrt(len(apart))
-            lines.append(f"| {system.name} | {better[4:]} cells | {apart.mean():.4f} ± {spread:.4f} |")
+            lines.append(
+                f"| {system.name} | {better[4:]} cells | {apart.mean():.4f} ± {spread:.4f} |"
+            )
     return "\n".join(lines)
 
 
@@ -298,7 +327,9 @@ def write(outcomes: list[Outcome], path: Path = RESULTS) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", default="0:50")
     parser.add_argument("--only", default="")
     parser.add_argument("--report", action="store_true")

@@ -1,7 +1,9 @@
-"""Workers in virtual time: a discrete-event simulation in which samplers run with their real schedulers.
+"""Workers in virtual time: a discrete-event simulation in which samplers run with their real
+schedulers.
 
-A log-density is evaluated at once; its price, in virtual seconds, only decides when the value arrives. What the sampler
-computes between two calls of its executor is added to the clock (``own``), while evaluations that have begun go on.
+A log-density is evaluated at once; its price, in virtual seconds, only decides when the value
+arrives. What the sampler computes between two calls of its executor is added to the clock
+(``own``), while evaluations that have begun go on.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ def constant(mean: float) -> Callable[[np.ndarray], float]:
 
 
 def lognormal(mean: float, sd: float = 1.0) -> Callable[[np.ndarray], float]:
-    """A price whose logarithm is normal; it belongs to the point, so that it does not depend on the order of calls."""
+    """A price whose logarithm is normal; it belongs to the point, so that it does not depend on the
+    order of calls.
+    """
     scale = mean / np.exp(0.5 * sd**2)
 
     def price(x: np.ndarray) -> float:
@@ -42,7 +46,8 @@ class Workers:
     price : callable
         Virtual seconds of an evaluation at x (d,).
     own : float
-        Factor on the processor time that the sampler takes itself, before it is added to the clock; 0: not added.
+        Factor on the processor time that the sampler takes itself, before it is added to the clock;
+        0: not added.
 
     Attributes
     ----------
@@ -127,7 +132,8 @@ class Workers:
 
 
 class Several:
-    """One pool with ``map`` that stands for several, of different numbers of workers and the same price.
+    """One pool with ``map`` that stands for several, of different numbers of workers and the same
+    price.
 
     For samplers whose draws do not depend on the number of workers.
 
@@ -147,6 +153,8 @@ class Several:
         values = [function(x) for x in points]
         seconds = [self.pools[0]._price(x) for x in points]
         for pool in self.pools:
-            pool.clock = max([pool.clock, *(pool._begin(*each) for each in zip(points, seconds, strict=True))])
+            pool.clock = max(
+                [pool.clock, *(pool._begin(*each) for each in zip(points, seconds, strict=True))]
+            )
             pool._leave()
         return values

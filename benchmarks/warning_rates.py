@@ -1,13 +1,14 @@
 """How often warnings are right: ``python benchmarks/warning_rates.py --help``.
 
-The default sampler runs on the targets of ``sampling.py``, from the same starts. A row of results/warnings.csv has the
-errors of a run by that benchmark's own measure (``metrics.py``), and the statistics that the warnings use. Which
-warnings fire is computed when the tables are made, by the limits in ``kmc/run/run_warnings.py``: limits can be
-changed without running anything again. They were set on seeds below 100; the rates to report are those of other seeds.
+The default sampler runs on the targets of ``sampling.py``, from the same starts. A row of
+results/warnings.csv has the errors of a run by that benchmark's own measure (``metrics.py``), and
+the statistics that the warnings use. Which warnings fire is computed when the tables are made, by
+the limits in ``kmc/run/run_warnings.py``: limits can be changed without running anything again.
+They were set on seeds below 100; the rates to report are those of other seeds.
 
-A run is *wrong* if a mean is off by more than .1 sd or a 5-95 % width is outside .93-1.07 of the truth, and by
-more than three standard errors; *off* if it is so by less, which its own effective sample size explains; otherwise
-*right*.
+A run is *wrong* if a mean is off by more than .1 sd or a 5-95 % width is outside .93-1.07 of the
+truth, and by more than three standard errors; *off* if it is so by less, which its own effective
+sample size explains; otherwise *right*.
 """
 
 from __future__ import annotations
@@ -47,7 +48,16 @@ limits can be changed without running anything again.
 """
 RESULTS = HERE / "results" / "warnings.csv"
 KEY = ("target", "budget", "independent_runs", "seed")
-FOUND = ("acceptance", "tail_acceptance", "stay", "longest_stay", "rhat", "tail_ess", "drift", "disagreement")
+FOUND = (
+    "acceptance",
+    "tail_acceptance",
+    "stay",
+    "longest_stay",
+    "rhat",
+    "tail_ess",
+    "drift",
+    "disagreement",
+)
 CANDIDATES = ("piece_rhat", "free_acceptance")  # not used by any warning
 FACTS = (
     "surrogate_loo_sd",
@@ -77,7 +87,10 @@ def run_cell(target: str, budget: int, independent_runs: int, seed: int) -> dict
         progress=False,
     )
     seconds = time.perf_counter() - start
-    stats = {name: idata["sample_stats"][name].values for name in ("lp", "acceptance_rate", "accepted", "move")}
+    stats = {
+        name: idata["sample_stats"][name].values
+        for name in ("lp", "acceptance_rate", "accepted", "move")
+    }
     x = idata["posterior"]["x"].values
     row = dict(zip(KEY, (target, budget, independent_runs, seed), strict=True))
     row |= {"dim": task.dim, "draws": x.shape[1], "seconds": seconds, "version": version("kmc")}
@@ -86,14 +99,20 @@ def run_cell(target: str, budget: int, independent_runs: int, seed: int) -> dict
         row |= quality(x, task.truth)
         accepted = stats["accepted"]
         row |= run_statistics(
-            x, stats["lp"], stats["acceptance_rate"], accepted=accepted, independent_runs=independent_runs
+            x,
+            stats["lp"],
+            stats["acceptance_rate"],
+            accepted=accepted,
+            independent_runs=independent_runs,
         )
         row |= _candidates(x, stats)
     return {name: _rounded(row.get(name, math.nan)) for name in COLUMNS}
 
 
 def _candidates(x, stats):
-    """R-hat with fifths of chains as chains, also of the log-density; acceptance of moves without a surrogate."""
+    """R-hat with fifths of chains as chains, also of the log-density; acceptance of moves without a
+    surrogate.
+    """
     columns = np.concatenate([x, stats["lp"][:, :, None]], axis=2)
     draws = columns.shape[1] // 5
     free = np.isin(stats["move"], [MOVES.index("differential-evolution"), MOVES.index("snooker")])
@@ -140,19 +159,28 @@ def state(row: dict) -> str:
 
 def fired(row: dict) -> list[str]:
     """Names of the warnings of a run, by the current limits."""
-    if math.isnan(row["surrogate_loo_sd"]):  # of a version that drew without a surrogate if its budget was small
+    # of a version that drew without a surrogate if its budget was small
+    if math.isnan(row["surrogate_loo_sd"]):
         return ["no-surrogate"]
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
-    missing = {"width_error": math.nan, "sd_error": math.nan, "burn_in": math.nan}  # they were not measured
+    # they were not measured
+    missing = {"width_error": math.nan, "sd_error": math.nan, "burn_in": math.nan}
     found = row | {"bulk_ess": row["ess"]} | missing
-    return list(by_code(problems_of(FinishedRun("kernel-hmc", found, [facts], row["draws"], None), WARNINGS)))
+    return list(
+        by_code(
+            problems_of(FinishedRun("kernel-hmc", found, [facts], row["draws"], None), WARNINGS)
+        )
+    )
 
 
 def table(rows: list[dict]) -> str:
-    """Markdown: for each warning and for the set, how many of the wrong, off and right runs have it."""
+    """Markdown: for each warning and for the set, how many of the wrong, off and right runs have
+    it.
+    """
     states, said = [state(row) for row in rows], [fired(row) for row in rows]
     names = sorted(
-        {name for names in said for name in names}, key=lambda name: (-sum(name in names for names in said), name)
+        {name for names in said for name in names},
+        key=lambda name: (-sum(name in names for names in said), name),
     )
     lines = [
         "| warning | of the wrong runs | of those that are off | of the right ones |",
@@ -166,14 +194,20 @@ def table(rows: list[dict]) -> str:
             mine = [i for i, found in enumerate(states) if found == kind]
             count, single = sum(hits[i] for i in mine), sum(alone[i] for i in mine)
             share = f" ({count / len(mine):.0%})" if mine else ""
-            cells.append(f"{count} of {len(mine)}{share}" + (f", {single} alone" if single and name != "any" else ""))
+            cells.append(
+                f"{count} of {len(mine)}{share}"
+                + (f", {single} alone" if single and name != "any" else "")
+            )
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def by_target(rows: list[dict]) -> str:
     """Markdown: runs of each target by state, and how many of them were warned."""
-    lines = ["| target | wrong, warned | off, warned | right, warned |", "| --- | ---: | ---: | ---: |"]
+    lines = [
+        "| target | wrong, warned | off, warned | right, warned |",
+        "| --- | ---: | ---: | ---: |",
+    ]
     for target in dict.fromkeys(row["target"] for row in rows):
         cells = []
         for kind in ("wrong", "off", "right"):
@@ -184,57 +218,92 @@ def by_target(rows: list[dict]) -> str:
 
 
 def separation(rows: list[dict]) -> str:
-    """Markdown: of each number, the quantiles in right runs, and how many wrong runs lie beyond the outer ones."""
+    """Markdown: of each number, the quantiles in right runs, and how many wrong runs lie beyond the
+    outer ones.
+    """
     good, bad = ([row for row in rows if state(row) == kind] for kind in ("right", "wrong"))
-    lines = ["| number | 2.5 %, median and 97.5 % of right runs | wrong runs below, above |", "| --- | ---: | ---: |"]
+    lines = [
+        "| number | 2.5 %, median and 97.5 % of right runs | wrong runs below, above |",
+        "| --- | ---: | ---: |",
+    ]
     for name in (*FOUND, *CANDIDATES, *FACTS):
         values = np.array([row[name] for row in good if not math.isnan(row[name])])
         others = np.array([row[name] for row in bad if not math.isnan(row[name])])
         if len(values) and len(others):
             low, middle, high = np.quantile(values, [0.025, 0.5, 0.975])
             below, above = np.sum(others < low), np.sum(others > high)
-            lines.append(f"| {name} | {low:.3g}, {middle:.3g}, {high:.3g} | {below}, {above} of {len(others)} |")
+            lines.append(
+                f"| {name} | {low:.3g}, {middle:.3g}, {high:.3g} | {below}, {above} of "
+                f"{len(others)} |"
+            )
     return "\n".join(lines)
 
 
 def report(rows: list[dict]) -> str:
     """Markdown: the tables of each budget and number of independent runs."""
     parts = []
-    for budget, independent_runs in sorted({(row["budget"], row["independent_runs"]) for row in rows}):
-        chosen = [row for row in rows if (row["budget"], row["independent_runs"]) == (budget, independent_runs)]
-        parts += [f"## {budget:,} evaluations, independent_runs={independent_runs}", table(chosen), by_target(chosen)]
+    for budget, independent_runs in sorted(
+        {(row["budget"], row["independent_runs"]) for row in rows}
+    ):
+        chosen = [
+            row
+            for row in rows
+            if (row["budget"], row["independent_runs"]) == (budget, independent_runs)
+        ]
+        parts += [
+            f"## {budget:,} evaluations, independent_runs={independent_runs}",
+            table(chosen),
+            by_target(chosen),
+        ]
     return "\n\n".join([*parts, "## All runs", table(rows), separation(rows)])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     plain = [target for target in TARGETS if target not in NOISY]
     parser.add_argument("--targets", nargs="+", default=plain, choices=plain, metavar="TARGET")
     parser.add_argument("--budget", nargs="+", type=int, default=[3000, 6000], help="evaluations")
     parser.add_argument("--independent-runs", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seeds", nargs=2, type=int, default=[100, 110], metavar=("FIRST", "END"))
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
-    parser.add_argument("--tables", action="store_true", help="run nothing: tables of all that the CSV has")
+    parser.add_argument(
+        "--rerun", action="store_true", help="run these cells although the CSV has them"
+    )
+    parser.add_argument(
+        "--tables", action="store_true", help="run nothing: tables of all that the CSV has"
+    )
     parser.add_argument("--page", action="store_true", help="write results/warnings.md")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()
 
     seeds = range(*options.seeds)
-    cells = list(itertools.product(options.targets, options.budget, options.independent_runs, seeds))
+    cells = list(
+        itertools.product(options.targets, options.budget, options.independent_runs, seeds)
+    )
     cells.sort(key=lambda cell: cell[-1])  # a seed of every target, then the next
     known = {tuple(row[name] for name in KEY) for row in read(options.results)}
-    missing = [] if options.tables else [cell for cell in cells if options.rerun or cell not in known]
+    missing = (
+        [] if options.tables else [cell for cell in cells if options.rerun or cell not in known]
+    )
     failures = run_cells(run_cell, missing, options.jobs, partial(finish, options.results))
-    latest = {tuple(row[name] for name in KEY): row for row in read(options.results)}  # the last one wins
-    rows = list(latest.values()) if options.tables else [latest[cell] for cell in cells if cell in latest]
+    # the last one wins
+    latest = {tuple(row[name] for name in KEY): row for row in read(options.results)}
+    rows = (
+        list(latest.values())
+        if options.tables
+        else [latest[cell] for cell in cells if cell in latest]
+    )
     if rows:
         whole = report(rows)
         print("", whole, sep="\n")
         if options.page:
             command = "python benchmarks/warning_rates.py --page"
             title = head("Do warnings tell wrong runs from right ones?", command, ("warnings.csv",))
-            (HERE / "results" / "warnings.md").write_text(f"{title}{DEFINITIONS}\n{whole}\n", encoding="utf-8")
+            (HERE / "results" / "warnings.md").write_text(
+                f"{title}{DEFINITIONS}\n{whole}\n", encoding="utf-8"
+            )
         if len(found := {row["version"] for row in rows}) > 1:
             failures.append(f"The rows come from {len(found)} versions of kmc's sources: --rerun.")
     print("", *failures, sep="\n")

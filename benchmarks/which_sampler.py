@@ -1,8 +1,9 @@
 """Which sampler: kmc's samplers on the same targets, ``python benchmarks/which_sampler.py``.
 
-Runs the cells (target, sampler, seed, budget) that ``results/which_sampler.csv`` lacks, all in this process, and writes
-the table in ``docs/which-sampler.md``. ``--targets``, ``--samplers``, ``--seeds`` and ``--budgets`` select cells;
-``--report`` runs none. Start points, truth and definitions are those of ``sampling.py``.
+Runs the cells (target, sampler, seed, budget) that ``results/which_sampler.csv`` lacks, all in this
+process, and writes the table in ``docs/which-sampler.md``. ``--targets``, ``--samplers``,
+``--seeds`` and ``--budgets`` select cells; ``--report`` runs none. Start points, truth and
+definitions are those of ``sampling.py``.
 """
 
 from __future__ import annotations
@@ -42,17 +43,32 @@ METHODS = {
 }
 """By name in ``kmc.sample``, or by class if there is none, the method of ``peers.py``."""
 SEEDS = 3
-DEFAULT_TARGETS = ("banana-2d", "banana-8d", "gaussian-10d", "ring", "bimodal-2d", "logistic", "funnel-5d-sd1")
+DEFAULT_TARGETS = (
+    "banana-2d",
+    "banana-8d",
+    "gaussian-10d",
+    "ring",
+    "bimodal-2d",
+    "logistic",
+    "funnel-5d-sd1",
+)
 
 
 def rows() -> list[dict[str, str]]:
     """All cells so far; a cell that was run again counts with its last row.
 
-    Those of the default sampler, of adaptive Metropolis and of peers are in ``results/sampling.csv`` already.
+    Those of the default sampler, of adaptive Metropolis and of peers are in
+    ``results/sampling.csv`` already.
     """
     names = {method: name for name, method in METHODS.items()} | {peer: peer for peer in PEERS}
-    found = [row | {"sampler": names[row["method"]]} for row in read_rows(SAMPLING) if row["method"] in names]
-    return list({tuple(row[name] for name in KEY): row for row in found + read_rows(RESULTS)}.values())
+    found = [
+        row | {"sampler": names[row["method"]]}
+        for row in read_rows(SAMPLING)
+        if row["method"] in names
+    ]
+    return list(
+        {tuple(row[name] for name in KEY): row for row in found + read_rows(RESULTS)}.values()
+    )
 
 
 def run(target: str, sampler: str, seed: int, budget: int) -> None:
@@ -70,21 +86,28 @@ def run(target: str, sampler: str, seed: int, budget: int) -> None:
 
 
 def table(found: list[dict[str, str]], budget: int) -> str:
-    """Median ESS per 1,000 evaluations (worst seed) of each sampler on each target; how many runs are wrong.
+    """Median ESS per 1,000 evaluations (worst seed) of each sampler on each target; how many runs
+    are wrong.
 
-    The last column is the peer with the fewest wrong runs and, among those, the largest median. A sampler without any
-    run at a budget has no column there.
+    The last column is the peer with the fewest wrong runs and, among those, the largest median. A
+    sampler without any run at a budget has no column there.
     """
     mine = [row for row in found if int(row["budget"]) == budget and int(row["seed"]) < SEEDS]
     targets = [target for target in DEFAULT_TARGETS if any(row["target"] == target for row in mine)]
     shown = [name for name in METHODS if any(row["sampler"] == name for row in mine)]
-    lines = [f"| target | {' | '.join(shown)} | best peer |", f"| --- |{' ---: |' * (len(shown) + 1)}"]
+    lines = [
+        f"| target | {' | '.join(shown)} | best peer |",
+        f"| --- |{' ---: |' * (len(shown) + 1)}",
+    ]
     for target in targets:
         of: dict[str, list[dict[str, str]]] = {name: [] for name in (*METHODS, *PEERS)}
         for row in mine:
             if row["target"] == target:
                 of[row["sampler"]].append(row)
-        peers = sorted((peer for peer in PEERS if of[peer]), key=lambda peer: (_wrong(of[peer]), -_median(of[peer])))
+        peers = sorted(
+            (peer for peer in PEERS if of[peer]),
+            key=lambda peer: (_wrong(of[peer]), -_median(of[peer])),
+        )
         cells = [_cell(of[name]) for name in shown]
         cells.append(f"{peers[0]}: {_cell(of[peers[0]])}" if peers else "")
         lines.append(f"| {target} | {' | '.join(cells)} |")
@@ -92,7 +115,10 @@ def table(found: list[dict[str, str]], budget: int) -> str:
 
 
 def _wrong(group: list[dict[str, str]]) -> int:
-    return sum(wrong({name: float(row[name] or "nan") for name in ("bias_excess", "width_excess")}) for row in group)
+    return sum(
+        wrong({name: float(row[name] or "nan") for name in ("bias_excess", "width_excess")})
+        for row in group
+    )
 
 
 def _median(group: list[dict[str, str]]) -> float:
@@ -117,9 +143,15 @@ def report() -> None:
 
 def main() -> None:
     """Run what is missing, and report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--targets", nargs="+", default=list(DEFAULT_TARGETS), choices=TARGETS, metavar="TARGET")
-    parser.add_argument("--samplers", nargs="+", default=list(METHODS), choices=METHODS, metavar="SAMPLER")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--targets", nargs="+", default=list(DEFAULT_TARGETS), choices=TARGETS, metavar="TARGET"
+    )
+    parser.add_argument(
+        "--samplers", nargs="+", default=list(METHODS), choices=METHODS, metavar="SAMPLER"
+    )
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--budgets", nargs="+", type=int, default=[6000])
     parser.add_argument("--report", action="store_true", help="run nothing")

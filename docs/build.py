@@ -1,8 +1,9 @@
-"""Build the site: ``python docs/build.py``, and ``--serve`` to look at it. Every warning is an error.
+"""Build the site: ``python docs/build.py``, and ``--serve`` to look at it. Every warning is an
+error.
 
-Pages with code are executed; outputs are kept in ``docs/_build/executed`` until the page's code changes.
-``--fresh`` executes everything again, as it is needed after a change of the package. The scripts of the gallery are run
-as well. ``--quick`` renders all without running anything.
+Pages with code are executed; outputs are kept in ``docs/_build/executed`` until the page's code
+changes. ``--fresh`` executes everything again, as it is needed after a change of the package. The
+scripts of the gallery are run as well. ``--quick`` renders all without running anything.
 """
 
 from __future__ import annotations
@@ -25,10 +26,14 @@ BUILD = HERE / "_build"
 
 def main() -> int:
     """Build, and serve if asked to; the exit code is Sphinx's."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--fresh", action="store_true", help="forget what earlier builds have left")
     parser.add_argument("--quick", action="store_true", help="run neither pages nor scripts")
-    parser.add_argument("--serve", action="store_true", help="then serve the site at http://localhost:8000")
+    parser.add_argument(
+        "--serve", action="store_true", help="then serve the site at http://localhost:8000"
+    )
     args = parser.parse_args()
     if args.fresh:
         for folder in (BUILD, HERE / "gallery"):
@@ -38,13 +43,19 @@ def main() -> int:
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
     if args.quick:
         command += ["-D", "plot_gallery=0", "-D", "nb_execution_mode=off"]
-        command += ["-D", "suppress_warnings=myst-nb.lexer"]  # the language is known once a page was executed
+        # the language is known once a page was executed
+        command += ["-D", "suppress_warnings=myst-nb.lexer"]
     command += [HERE, BUILD / "html"]
-    own = {"PYTHONPATH": path, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}  # pictures go into the pages
+    # pictures go into the pages
+    own = {"PYTHONPATH": path, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     code = subprocess.run(command, env={**os.environ, **own}).returncode
     if code == 0:
         found = list(dead(BUILD / "html"))
-        print("\n".join([*(f"dead link: {line}" for line in found), str(BUILD / "html" / "index.html")]))
+        print(
+            "\n".join(
+                [*(f"dead link: {line}" for line in found), str(BUILD / "html" / "index.html")]
+            )
+        )
         code = int(bool(found))
     if code == 0 and args.serve:
         handler = partial(SimpleHTTPRequestHandler, directory=BUILD / "html")

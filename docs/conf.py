@@ -31,7 +31,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "paper.md"]  # the paper has the form of a journal
 
-ELSEWHERE = "adenylate_kinase|alanine_dipeptide|(bilby|cobaya|pypesto|umbridge)_problem"  # not of `docs`
+# not of `docs`
+ELSEWHERE = "adenylate_kinase|alanine_dipeptide|(bilby|cobaya|pypesto|umbridge)_problem"
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "gallery",
@@ -40,18 +41,21 @@ sphinx_gallery_conf = {
     "notebook_extensions": set(),
     "download_all_examples": False,
     "show_signature": False,
-    "write_computation_times": False,  # that page loads scripts from the network; each example tells its own time
+    # that page loads scripts from the network; each example tells its own time
+    "write_computation_times": False,
     "capture_repr": (),
     "reset_modules": (),
 }
 
 html_theme = "furo"
-html_theme_options = {"light_css_variables": {"code-font-size": "77%"}}  # lines of a hundred columns fit
+# lines of a hundred columns fit
+html_theme_options = {"light_css_variables": {"code-font-size": "77%"}}
 html_title = f"kmc {__version__}"
 html_favicon = "favicon.svg"
 html_copy_source = False
 html_show_sphinx = False
-html_math_renderer = "mathml"  # browsers show it without a script; MathJax would be loaded from the network
+# browsers show it without a script; MathJax would be loaded from the network
+html_math_renderer = "mathml"
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"  # the docstrings say more
@@ -86,15 +90,21 @@ nb_merge_streams = True
 def inventories():
     """Addresses of other packages' names: ``inventories/*.txt`` in the form that intersphinx reads.
 
-    The first line of a file is the package's address; the others are ``name role location``. Only names that this site
-    links to are listed: whole inventories are large, and a build must not wait for a network.
+    The first line of a file is the package's address; the others are ``name role location``. Only
+    names that this site links to are listed: whole inventories are large, and a build must not wait
+    for a network.
     """
     made = HERE / "_build" / "inventories"
     made.mkdir(parents=True, exist_ok=True)
     for path in sorted((HERE / "inventories").glob("*.txt")):
         address, *lines = path.read_text(encoding="utf-8").splitlines()
-        rows = "".join(f"{name} {role} 1 {where} -\n" for name, role, where in map(str.split, lines))
-        head = f"# Sphinx inventory version 2\n# Project: {path.stem}\n# Version: \n# The rest is compressed by zlib.\n"
+        rows = "".join(
+            f"{name} {role} 1 {where} -\n" for name, role, where in map(str.split, lines)
+        )
+        head = (
+            f"# Sphinx inventory version 2\n# Project: {path.stem}\n"
+            "# Version: \n# The rest is compressed by zlib.\n"
+        )
         target = made / f"{path.stem}.inv"
         target.write_bytes(head.encode() + zlib.compress(rows.encode()))
         yield path.stem, (address, str(target))
@@ -105,14 +115,16 @@ intersphinx_mapping = dict(inventories())
 
 def setup(app):
     """Register the renderer of formulas, the table of warnings, and what docstrings need."""
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(_inline, None), block_renderers=(_block, None)
+    )
     app.connect("source-read", fill_in_warnings)
     app.connect("source-read", fill_in_tree)
     app.connect("autodoc-process-docstring", escape_docstring, priority=900)  # after numpydoc
 
 
 def fill_in_warnings(app, docname, source):
-    """Put the table of warnings into its page, which is read again whenever the table has changed."""
+    """Put the table of warnings into its page, which is read again whenever the table changes."""
     if docname == "warnings":
         app.env.note_dependency(run_warnings.__file__)
         source[0] = filled(source[0])
@@ -143,8 +155,11 @@ _MARKS = re.compile(r"\||(?<=\w)_(?!\w)|(?<=[ (])\*(?=\w+[,)])")
 
 
 def escape_docstring(app, what, name, obj, options, lines):
-    """Escape what docstrings write plainly and reStructuredText takes for a mark: abs(x) in bars, ``n_iter_``."""
-    code, indent = False, None  # inside an example; indent of the line above a literal block or a formula
+    """Escape what docstrings write plainly and reStructuredText takes for a mark: abs(x) in bars,
+    ``n_iter_``.
+    """
+    # inside an example; indent of the line above a literal block or a formula
+    code, indent = False, None
     for i, line in enumerate(lines):
         here = len(line) - len(line.lstrip())
         code = bool(line.strip()) and (code or line.lstrip().startswith(">>>"))
@@ -152,6 +167,10 @@ def escape_docstring(app, what, name, obj, options, lines):
             indent = None
         if not code and indent is None and not line.lstrip().startswith(".."):
             parts = _QUOTED.split(line)
-            lines[i] = "".join(part if k % 2 else _MARKS.sub(r"\\\g<0>", part) for k, part in enumerate(parts))
-        if indent is None and (line.rstrip().endswith("::") or line.lstrip().startswith(".. math::")):
+            lines[i] = "".join(
+                part if k % 2 else _MARKS.sub(r"\\\g<0>", part) for k, part in enumerate(parts)
+            )
+        if indent is None and (
+            line.rstrip().endswith("::") or line.lstrip().startswith(".. math::")
+        ):
             indent = here

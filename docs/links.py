@@ -1,4 +1,6 @@
-"""Dead links and missing pictures of a built site: ``python docs/links.py [FOLDER]``; the build calls it."""
+"""Dead links and missing pictures of a built site: ``python docs/links.py [FOLDER]``; the build
+calls it.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,26 @@ class Page(HTMLParser):
 
 
 def dead(folder: Path) -> Iterator[str]:
-    """A line for each internal link that leads nowhere, and each picture that is missing or has no attribute alt."""
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
-    pages = {path: page for path, page in pages.items() if "_static" not in path.relative_to(folder).parts}
+    """A line for each internal link that leads nowhere, and each picture that is missing or has no
+    attribute alt.
+    """
+    pages = {
+        path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))
+    }
+    pages = {
+        path: page
+        for path, page in pages.items()
+        if "_static" not in path.relative_to(folder).parts
+    }
     for path, page in pages.items():
         for target in dict.fromkeys(page.targets):
             address, place = urldefrag(target)
             if urlsplit(target).scheme or target.startswith("//"):
                 continue
             file = (path.parent / unquote(urlsplit(address).path)).resolve() if address else path
-            if not file.exists() or (place and file in pages and unquote(place) not in pages[file].places):
+            if not file.exists() or (
+                place and file in pages and unquote(place) not in pages[file].places
+            ):
                 yield f"{path.relative_to(folder)}: {target}"
 
 

@@ -18,8 +18,14 @@ def filled(page: str) -> str:
 
 
 def tree() -> str:
-    """Return the folders and files directly below kmc, those that import others first, and the files in each folder."""
-    below = [path for path in sorted(PACKAGE.iterdir()) if path.suffix == ".py" or (path / "__init__.py").exists()]
+    """Return the folders and files directly below kmc, those that import others first, and the
+    files in each folder.
+    """
+    below = [
+        path
+        for path in sorted(PACKAGE.iterdir())
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    ]
     lines = ["kmc/"]
     for path in _in_layers([path for path in below if path.stem != "__init__"]):
         lines += _lines(path, 1)
@@ -46,7 +52,11 @@ def _first_sentence(path: Path) -> str:
 
 def _in_layers(paths: list[Path]) -> list[Path]:
     """Return the paths, first those whose files have the longest way down along imports."""
-    edges = {path: _imported(path) for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem[0] != "_"}
+    edges = {
+        path: _imported(path)
+        for path in PACKAGE.rglob("*.py")
+        if path.parent != PACKAGE or path.stem[0] != "_"
+    }
 
     @cache
     def way(path: Path) -> int:
@@ -55,7 +65,10 @@ def _in_layers(paths: list[Path]) -> list[Path]:
     def longest(path: Path) -> int:
         return max(way(file) for file in edges if file == path or path in file.parents)
 
-    return sorted((path for path in paths if path.stem[0] != "_"), key=lambda path: (-longest(path), path.stem))
+    return sorted(
+        (path for path in paths if path.stem[0] != "_"),
+        key=lambda path: (-longest(path), path.stem),
+    )
 
 
 def _imported(path: Path) -> set[Path]:
@@ -64,7 +77,9 @@ def _imported(path: Path) -> set[Path]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "kmc":
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return {(PACKAGE.parent / Path(*name.split("."))).with_suffix(".py") for name in names if name} - {path}
+    return {
+        (PACKAGE.parent / Path(*name.split("."))).with_suffix(".py") for name in names if name
+    } - {path}
 
 
 if __name__ == "__main__":

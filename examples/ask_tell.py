@@ -1,12 +1,13 @@
 """Evaluations by someone else
 ===========================
 
-Each round of points goes to a spreadsheet, and comes back with its values: ``python examples/ask_tell.py``.
+Each round of points goes to a spreadsheet, and comes back with its values: ``python
+examples/ask_tell.py``.
 
-A state asks for points and is told their log-densities. Between the two anything may happen: here the points are
-written to a CSV file, a "laboratory" fills in its column of values, and the state itself is stored in a file meanwhile,
-so that each round may be made by another process, on another day. Replace :func:`laboratory` by an instrument, a job
-queue or a person.
+A state asks for points and is told their log-densities. Between the two anything may happen: here
+the points are written to a CSV file, a "laboratory" fills in its column of values, and the state
+itself is stored in a file meanwhile, so that each round may be made by another process, on another
+day. Replace :func:`laboratory` by an instrument, a job queue or a person.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ COLUMNS = ("temperature", "pressure")
 
 
 def laboratory(sheet: Path) -> None:
-    """Read the settings in each row, and fill in the log-density there: minus half the squared misfit."""
+    """Read the settings in each row, and fill in the log-density there: minus half the squared
+    misfit.
+    """
     with sheet.open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
@@ -52,7 +55,9 @@ def read(sheet: Path) -> list[float]:
 
 
 def round_trip(folder: Path) -> bool:
-    """One round: load the state, ask, have the points evaluated, tell, store the state. Whether the run is done."""
+    """One round: load the state, ask, have the points evaluated, tell, store the state. Whether the
+    run is done.
+    """
     state = pickle.loads((folder / "state.pickle").read_bytes())
     write(folder / "sheet.csv", state.ask())
     laboratory(folder / "sheet.csv")
@@ -76,7 +81,10 @@ if __name__ == "__main__":
         done = main(Path(name))
     for column, draws in zip(COLUMNS, np.moveaxis(done.positions, 2, 0), strict=True):
         print(f"{column}: mean {draws.mean():.2f}, sd {draws.std():.2f}")
-    print(f"{done.positions.shape[1]} draws of {done.positions.shape[0]} chains, {done.n_evaluations} evaluations")
+    print(
+        f"{done.positions.shape[1]} draws of {done.positions.shape[0]} chains, "
+        f"{done.n_evaluations} evaluations"
+    )
 
     import matplotlib.pyplot as plt
 

@@ -3,8 +3,8 @@
 
 Sampled by kmc: ``python examples/bilby_problem.py --help``.
 
-bilby finds kmc by its name: ``bilby.run_sampler(likelihood, priors, sampler="kmc")`` returns a bilby result, with the
-evidence. The likelihood here is a sine wave in noise.
+bilby finds kmc by its name: ``bilby.run_sampler(likelihood, priors, sampler="kmc")`` returns a
+bilby result, with the evidence. The likelihood here is a sine wave in noise.
 
 Fifty draws through the data:
 
@@ -27,7 +27,9 @@ TIMES = np.linspace(0.0, 1.0, 50)
 TRUTH = {"amplitude": 1.5, "frequency": 3.0, "phase": 0.8, "offset": 0.0}
 
 
-def wave(x: np.ndarray, amplitude: float, frequency: float, phase: float, offset: float) -> np.ndarray:
+def wave(
+    x: np.ndarray, amplitude: float, frequency: float, phase: float, offset: float
+) -> np.ndarray:
     """The signal."""
     return amplitude * np.sin(2 * np.pi * frequency * x + phase) + offset
 
@@ -48,15 +50,28 @@ def problem() -> tuple[Any, Any]:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Sample the sine wave and print bilby's summary."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=4000, help="of the likelihood (default: 4000)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--evaluations", type=int, default=4000, help="of the likelihood (default: 4000)"
+    )
     options = parser.parse_args(arguments)
     likelihood, priors = problem()
     result = bilby.run_sampler(
-        likelihood, priors, sampler="kmc", max_evaluations=options.evaluations, draws=None, seed=1, save=False
+        likelihood,
+        priors,
+        sampler="kmc",
+        max_evaluations=options.evaluations,
+        draws=None,
+        seed=1,
+        save=False,
     )
     for name in result.search_parameter_keys:
-        print(f"{name:10s} {result.get_one_dimensional_median_and_error_bar(name).string}   truth {TRUTH[name]}")
+        print(
+            f"{name:10s} {result.get_one_dimensional_median_and_error_bar(name).string}   truth "
+            f"{TRUTH[name]}"
+        )
     print(f"log-evidence {result.log_evidence:.3f} ± {result.log_evidence_err:.3f}")
     _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
     chosen = np.linspace(0, len(result.posterior) - 1, 50).astype(int)

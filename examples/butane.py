@@ -1,11 +1,12 @@
 """Metastable states of butane, from a trajectory
 ==============================================
 
-Molecular dynamics of n-butane with four united atoms (Jorgensen's torsion of 1984, harmonic bonds and angles), in a
-bath at 300 K. kmc is given the four atoms' dihedral angle, as a point on the circle, every 0.4 ps. It finds its slow
-modes, their time scales and three metastable sets: trans, and gauche to either side. In this model the angle has
-density exp(-U(φ) / kT), so that the populations are known. ``examples/alanine_dipeptide.py`` does the same for a
-molecule in solvent, by OpenMM.
+Molecular dynamics of n-butane with four united atoms (Jorgensen's torsion of 1984, harmonic bonds
+and angles), in a bath at 300 K. kmc is given the four atoms' dihedral angle, as a point on the
+circle, every 0.4 ps. It finds its slow modes, their time scales and three metastable sets: trans,
+and gauche to either side. In this model the angle has density exp(-U(φ) / kT), so that the
+populations are known. ``examples/alanine_dipeptide.py`` does the same for a molecule in solvent, by
+OpenMM.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ STEP, FRICTION, FRAME = 0.004 / UNIT, 5.0 * UNIT, 100  # 4 fs, 5 per ps, a frame
 def torsion_energy(phi):
     """U(φ) in kcal/mol; φ = π is trans."""
     first, second, third = TORSION
-    return 0.5 * (first * (1 + np.cos(phi)) + second * (1 - np.cos(2 * phi)) + third * (1 + np.cos(3 * phi)))
+    return 0.5 * (
+        first * (1 + np.cos(phi)) + second * (1 - np.cos(2 * phi)) + third * (1 + np.cos(3 * phi))
+    )
 
 
 @njit(cache=True)
@@ -47,7 +50,11 @@ def forces(x):
         f[i + 1] -= left + right
     m, n = np.cross(b[0], b[1]), np.cross(b[1], b[2])
     phi = np.arctan2(length[1] * (b[0] @ n), m @ n)
-    torque = 0.5 * (TORSION[0] * np.sin(phi) - 2 * TORSION[1] * np.sin(2 * phi) + 3 * TORSION[2] * np.sin(3 * phi))
+    torque = 0.5 * (
+        TORSION[0] * np.sin(phi)
+        - 2 * TORSION[1] * np.sin(2 * phi)
+        + 3 * TORSION[2] * np.sin(3 * phi)
+    )
     first, last = -torque * length[1] / (m @ m) * m, torque * length[1] / (n @ n) * n
     along = (b[0] @ b[1]) / length[1] ** 2 * first - (b[2] @ b[1]) / length[1] ** 2 * last
     f[0] += first
@@ -59,7 +66,9 @@ def forces(x):
 
 @njit(cache=True)
 def dynamics(frames, rng):
-    """The dihedral angle at each frame, by Langevin dynamics (Leimkuhler and Matthews' splitting BAOAB)."""
+    """The dihedral angle at each frame, by Langevin dynamics (Leimkuhler and Matthews' splitting
+    BAOAB).
+    """
     x = np.array([[0.0, 1.4, 0.6], [0.0, 0.0, 0.0], [1.53, 0.0, 0.0], [2.1, -1.4, -0.1]])
     v, (f, phi), angles = np.zeros((4, 3)), forces(x), np.empty(frames)
     keep = np.exp(-FRICTION * STEP)
@@ -78,7 +87,9 @@ def main(frames: int = 20_000):
     """Simulate eight nanoseconds and analyze them."""
     phi = dynamics(frames, np.random.default_rng(1))
     circle = np.column_stack([np.cos(phi), np.sin(phi)])
-    operator = kmc.spectral.TransitionOperator(5, n_components=2, bandwidth=0.5, n_basis=40, random_state=0).fit(circle)
+    operator = kmc.spectral.TransitionOperator(
+        5, n_components=2, bandwidth=0.5, n_basis=40, random_state=0
+    ).fit(circle)
     scales, errors = operator.timescales_ * 0.4, operator.timescale_errors_ * 0.4
     print("time scales:", *(f"{t:.0f} ± {e:.0f} ps" for t, e in zip(scales, errors, strict=True)))
     sets = operator.memberships(circle, 3).argmax(axis=1)

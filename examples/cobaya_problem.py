@@ -3,8 +3,8 @@
 
 Sampled by kmc: ``python examples/cobaya_problem.py --help``.
 
-The sampler's name in cobaya's input is ``kmc.plugins.cobaya.Kmc``; cobaya's result has the draws, with their derived
-parameters. The likelihood is a line through points.
+The sampler's name in cobaya's input is ``kmc.plugins.cobaya.Kmc``; cobaya's result has the draws,
+with their derived parameters. The likelihood is a line through points.
 
 Fifty draws through the points:
 
@@ -45,8 +45,12 @@ INFO = {
 
 def main(arguments: list[str] | None = None) -> Any:
     """Sample the line and print a summary."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=4000, help="of the posterior (default: 4000)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--evaluations", type=int, default=4000, help="of the posterior (default: 4000)"
+    )
     options = parser.parse_args(arguments)
     limits = {"max_evaluations": options.evaluations, "draws": None, "seed": 1}
     _, sampler = run(INFO | {"sampler": {"kmc.plugins.cobaya.Kmc": limits}})
@@ -56,7 +60,13 @@ def main(arguments: list[str] | None = None) -> Any:
     _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
     intercept, slope = (sample[name].to_numpy() for name in ("intercept", "slope"))
     for k in np.linspace(0, len(slope) - 1, 50).astype(int):
-        ax.plot(X[[0, -1]], intercept[k] + slope[k] * X[[0, -1]], color="#4a8fa1", alpha=0.2, linewidth=1)
+        ax.plot(
+            X[[0, -1]],
+            intercept[k] + slope[k] * X[[0, -1]],
+            color="#4a8fa1",
+            alpha=0.2,
+            linewidth=1,
+        )
     ax.plot(X, Y, ".", color="#22262b")
     ax.set(xlabel="x", ylabel="y")
     return sample

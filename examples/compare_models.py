@@ -3,12 +3,14 @@
 
 Two models of the pelts are compared: ``python examples/compare_models.py --help``.
 
-The equations of Lotka and Volterra let hares grow without bound where there are no lynx. A second model adds a term:
+The equations of Lotka and Volterra let hares grow without bound where there are no lynx. A second
+model adds a term:
 
     u' = (alpha - limit u - beta v) u,    v' = (-gamma + delta u) v,
 
-with hares u and lynx v, and limit = 0 in the first one. Both are compared by the marginal likelihood (``kmc.evidence``)
-and by leave-one-out cross-validation (``arviz.compare``). Neither needs an evaluation more than the draws.
+with hares u and lynx v, and limit = 0 in the first one. Both are compared by the marginal
+likelihood (``kmc.evidence``) and by leave-one-out cross-validation (``arviz.compare``). Neither
+needs an evaluation more than the draws.
 
 The data are those of ``kernelmc demo``: ``kmc/model/lotka_volterra.py`` has their source.
 """
@@ -78,7 +80,9 @@ def log_likelihood(parameters: dict[str, Any]) -> Any:
 
 def simulate(parameters: dict[str, Any], rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Counts (21, 2) that the model could have produced."""
-    return {"pelts": np.exp(solution(parameters) + parameters["sigma"] * rng.standard_normal((21, 2)))}
+    return {
+        "pelts": np.exp(solution(parameters) + parameters["sigma"] * rng.standard_normal((21, 2)))
+    }
 
 
 def model(limited: bool, seed: int, chains: int = 4) -> kmc.Model:
@@ -86,7 +90,10 @@ def model(limited: bool, seed: int, chains: int = 4) -> kmc.Model:
     parameters = {**PRIORS, **({"limit": kmc.HalfNormal(0.01)} if limited else {})}
     rng = np.random.default_rng(seed)
     start = np.exp(lotka_volterra.initial(rng, chains))
-    initial = dict(zip(("alpha", "beta", "gamma", "delta"), start.T)) | {"first": start[:, 4:6], "sigma": start[:, 6:]}
+    initial = dict(zip(("alpha", "beta", "gamma", "delta"), start.T)) | {
+        "first": start[:, 4:6],
+        "sigma": start[:, 6:],
+    }
     if limited:
         initial["limit"] = 0.01 * rng.random(chains)
     return kmc.Model(log_likelihood=log_likelihood, parameters=parameters, initial=initial)
@@ -94,13 +101,20 @@ def model(limited: bool, seed: int, chains: int = 4) -> kmc.Model:
 
 def main(arguments: list[str] | None = None) -> None:
     """Sample both posteriors and compare the models."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=6000, help="budget for each model (default: 6000)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--evaluations", type=int, default=6000, help="budget for each model (default: 6000)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args(arguments)
     runs = {
         name: kmc.sample(
-            model(name == "limited", options.seed), draws=None, max_evaluations=options.evaluations, seed=options.seed
+            model(name == "limited", options.seed),
+            draws=None,
+            max_evaluations=options.evaluations,
+            seed=options.seed,
         )
         for name in ("unlimited", "limited")
     }
@@ -117,7 +131,9 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"log Bayes factor of the limited model: {factor:.2f} ± {error:.2f}")
     print(az.compare(runs))
     for name, run in runs.items():
-        largest = kmc.predictive(run, simulate, seed=options.seed)["posterior_predictive"]["pelts"].max("pelts_dim_0")
+        largest = kmc.predictive(run, simulate, seed=options.seed)["posterior_predictive"][
+            "pelts"
+        ].max("pelts_dim_0")
         low, high = np.quantile(largest.values[..., 0], [0.05, 0.95])
         print(f"{name:10s} largest count of hares: 90 % in [{low:.0f}, {high:.0f}]; observed 77")
     picture(runs)
@@ -133,7 +149,14 @@ def picture(runs: dict[str, Any]) -> None:
         for k in np.linspace(0, draws.sizes["sample"] - 1, 20).astype(int):
             one = {key: variable.values[..., k] for key, variable in draws.data_vars.items()}
             hares = np.exp(solution(one)[:, 0])
-            ax.plot(1900 + np.arange(21), hares, color=color, alpha=0.5, linewidth=1, label=name if k == 0 else None)
+            ax.plot(
+                1900 + np.arange(21),
+                hares,
+                color=color,
+                alpha=0.5,
+                linewidth=1,
+                label=name if k == 0 else None,
+            )
     ax.plot(1900 + np.arange(21), lotka_volterra.PELTS[:, 0], "o", color="#33373d", label="counts")
     ax.set(xlabel="year", ylabel="pelts of hares (thousands)")
     ax.legend(frameon=False)

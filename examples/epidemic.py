@@ -1,12 +1,14 @@
 """A cold on a remote island
 =========================
 
-In October 1967 a ship brought a cold to the island of Tristan da Cunha. The counts of those who were ill and of those
-who had recovered, day by day, ship with PINTS (``pip install pints``). The SIR equations
+In October 1967 a ship brought a cold to the island of Tristan da Cunha. The counts of those who
+were ill and of those who had recovered, day by day, ship with PINTS (``pip install pints``). The
+SIR equations
 
     S' = -infection S I,    I' = infection S I - recovery I,    R' = recovery I
 
-are solved by SciPy, as a black box. How many people could catch the cold is not known: S at the start is a parameter.
+are solved by SciPy, as a black box. How many people could catch the cold is not known: S at the
+start is a parameter.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from scipy.integrate import solve_ivp
 import kmc
 
 DATA = pints.toy.SIRModel()
-DAYS, COUNTS = DATA.suggested_times().astype(float), DATA.suggested_values()  # (21,), and (21, 2): I and R
+# (21,), and (21, 2): I and R
+DAYS, COUNTS = DATA.suggested_times().astype(float), DATA.suggested_values()
 
 
 def ill_and_recovered(infection: float, recovery: float, susceptible: float) -> np.ndarray:
@@ -53,12 +56,18 @@ def main(evaluations: int = 2000):
     p = idata.posterior
     print(kmc.summary(idata).to_string(float_format="{:.4g}".format))
     spread = (p["infection"] * p["susceptible"] / p["recovery"]).quantile([0.05, 0.5, 0.95]).values
-    print("One ill person infects {1:.1f} others at first (90 % in {0:.1f} to {2:.1f}).".format(*spread))
+    print(
+        "One ill person infects {1:.1f} others at first (90 % in {0:.1f} to {2:.1f}).".format(
+            *spread
+        )
+    )
     _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
     flat = p.stack(sample=("chain", "draw"))
     for k in np.linspace(0, flat.sizes["sample"] - 1, 40).astype(int):
         one = flat.isel(sample=k)
-        curves = ill_and_recovered(*(float(one[name]) for name in ("infection", "recovery", "susceptible")))
+        curves = ill_and_recovered(
+            *(float(one[name]) for name in ("infection", "recovery", "susceptible"))
+        )
         for curve, color in zip(curves.T, ("#c8553d", "#4a8fa1"), strict=True):
             ax.plot(DAYS, curve, color=color, alpha=0.2, linewidth=1)
     ax.plot(DAYS, COUNTS[:, 0], "o", color="#c8553d", label="ill")

@@ -3,9 +3,10 @@ r"""A Gaussian-process classifier as a noisy target
 
 The marginal posterior of a classifier's length scales: the target of the previous example.
 
-The target of Strathmann et al. (2015), section 5, and of Sutherland et al. (2018), section 5.2: logistic likelihood,
-latent f ~ N(0, K + ridge I), :math:`K_{ab} = \exp(-\tfrac12 \sum_i w_i^2 (x_{ai} - x_{bi})^2)`, log w ~ N(0, 5 I). The
-marginal likelihood is estimated without bias by importance sampling from the Laplace approximation.
+The target of Strathmann et al. (2015), section 5, and of Sutherland et al. (2018), section 5.2:
+logistic likelihood, latent f ~ N(0, K + ridge I), :math:`K_{ab} = \exp(-\tfrac12 \sum_i w_i^2
+(x_{ai} - x_{bi})^2)`, log w ~ N(0, 5 I). The marginal likelihood is estimated without bias by
+importance sampling from the Laplace approximation.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from scipy.spatial.distance import squareform
 
 
 class GaussianProcessClassifier:
-    """The log of an unbiased estimate of p(labels | weights) p(log weights), up to the prior's constant.
+    """The log of an unbiased estimate of p(labels | weights) p(log weights), up to the prior's
+    constant.
 
     Parameters
     ----------
@@ -35,7 +37,12 @@ class GaussianProcessClassifier:
     """
 
     def __init__(self, inputs, labels, draws=100, ridge=1e-3, prior_variance=5.0):
-        self.labels, self.draws, self.ridge, self.prior_variance = labels, draws, ridge, prior_variance
+        self.labels, self.draws, self.ridge, self.prior_variance = (
+            labels,
+            draws,
+            ridge,
+            prior_variance,
+        )
         self.dim = inputs.shape[1]
         above = np.triu_indices(len(inputs), 1)
         self._squares = (inputs[above[0]] - inputs[above[1]]).T ** 2  # (d, pairs)
@@ -48,8 +55,9 @@ class GaussianProcessClassifier:
     def log_marginal(self, weights: np.ndarray, rng: np.random.Generator) -> float:
         """Estimate of log p(labels | weights), for weights (d,).
 
-        With K = L Lᵀ and f = L v, the prior of v is standard normal and the Laplace approximation of its posterior is
-        N(v̂, (I + LᵀWL)⁻¹), whose Cholesky factor is used for draws and densities.
+        With K = L Lᵀ and f = L v, the prior of v is standard normal and the Laplace approximation
+        of its posterior is N(v̂, (I + LᵀWL)⁻¹), whose Cholesky factor is used for draws and
+        densities.
         """
         kernel = squareform(np.exp(-0.5 * (weights**2 @ self._squares)), checks=False)
         kernel[np.diag_indices_from(kernel)] = 1.0 + self.ridge
@@ -64,7 +72,9 @@ class GaussianProcessClassifier:
         if not self.draws:
             return float(log_likelihood(mode, self.labels)) - 0.5 * float(v @ v) - log_det
         z = rng.standard_normal((len(v), self.draws))
-        drawn = v[:, None] + linalg.solve_triangular(factor, z, lower=True, trans="T", check_finite=False)
+        drawn = v[:, None] + linalg.solve_triangular(
+            factor, z, lower=True, trans="T", check_finite=False
+        )
         likelihood = log_likelihood(root @ drawn, self.labels[:, None])
         log_ratios = likelihood + 0.5 * np.sum(z**2 - drawn**2, axis=0) - log_det
         top = log_ratios.max()
@@ -72,9 +82,11 @@ class GaussianProcessClassifier:
 
 
 def laplace_mode(kernel: np.ndarray, labels: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:
-    """The mode of the latent posterior (n,): Newton's method, Rasmussen and Williams (2006), algorithm 3.1.
+    """The mode of the latent posterior (n,): Newton's method, Rasmussen and Williams (2006),
+    algorithm 3.1.
 
-    A step that lowers the density is halved; the iteration ends when it gains less than the tolerance.
+    A step that lowers the density is halved; the iteration ends when it gains less than the
+    tolerance.
     """
     f, a = np.zeros(len(labels)), np.zeros(len(labels))
     height = log_likelihood(f, labels)
@@ -116,7 +128,9 @@ def read_glass(path: Path, whiten: bool = True) -> tuple[np.ndarray, np.ndarray]
     """
     table = np.loadtxt(path, delimiter=",")
     if table.ndim != 2 or table.shape[1] != 11:
-        raise ValueError(f"{path} has shape {table.shape}: expected the 11 columns of UCI's glass.data")
+        raise ValueError(
+            f"{path} has shape {table.shape}: expected the 11 columns of UCI's glass.data"
+        )
     inputs = table[:, 1:-1]
     labels = np.where(table[:, -1] <= 4, 1.0, -1.0)
     return whitened(inputs) if whiten else (inputs - inputs.mean(0)) / inputs.std(0, ddof=1), labels

@@ -1,9 +1,10 @@
 """A line through points with underestimated errors
 ================================================
 
-The first tutorial of emcee (after Hogg, Bovy and Lang 2010, arXiv:1008.4686): slope, intercept, and the fraction by
-which the reported errors are too small. The function, the data and the priors are the tutorial's. Both packages get the
-same number of evaluations. (A density this cheap is emcee's ground: kmc pays when an evaluation takes longer.)
+The first tutorial of emcee (after Hogg, Bovy and Lang 2010, arXiv:1008.4686): slope, intercept, and
+the fraction by which the reported errors are too small. The function, the data and the priors are
+the tutorial's. Both packages get the same number of evaluations. (A density this cheap is emcee's
+ground: kmc pays when an evaluation takes longer.)
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ def main(evaluations: int = 3000):
     """Sample by both packages."""
     initial = np.array([-1.0, 4.5, -0.8]) + 1e-2 * np.random.default_rng(0).standard_normal((30, 3))
     idata = kmc.sample(
-        log_probability, dim=3, initial=initial[:4], draws=None, max_evaluations=evaluations, seed=1, progress=False
+        log_probability,
+        dim=3,
+        initial=initial[:4],
+        draws=None,
+        max_evaluations=evaluations,
+        seed=1,
+        progress=False,
     )
     sampler = emcee.EnsembleSampler(30, 3, log_probability)
     sampler.run_mcmc(initial, evaluations // 30)
@@ -46,7 +53,9 @@ def main(evaluations: int = 3000):
     print("effective samples, kmc:  ", az.ess(idata)["x"].values.round())
     print("effective samples, emcee:", [round(float(az.ess(theirs[..., k]))) for k in range(3)])
     labels = {"x[0]": "slope", "x[1]": "intercept", "x[2]": "log f"}
-    kmc.plot_pairs(idata, labels=labels, reference={"x[0]": -0.9594, "x[1]": 4.294, "x[2]": np.log(0.534)})
+    kmc.plot_pairs(
+        idata, labels=labels, reference={"x[0]": -0.9594, "x[1]": 4.294, "x[2]": np.log(0.534)}
+    )
     return idata
 
 

@@ -3,14 +3,18 @@
 
 ``python examples/program_with_files.py``.
 
-The model is a program of its own: it reads ``input.txt``, writes ``output.txt``, and tells by its exit code whether it
-succeeded. Here it is a few lines of Python that let a population grow; put your own command in place of ``COMMAND``.
+The model is a program of its own: it reads ``input.txt``, writes ``output.txt``, and tells by its
+exit code whether it succeeded. Here it is a few lines of Python that let a population grow; put
+your own command in place of ``COMMAND``.
 
-- Each call has a temporary folder of its own, so that calls in several processes do not meet. It is always removed.
-- An exit code other than zero becomes an exception with the program's last message, and a program that takes too long
-  is killed. With ``on_error="reject"`` the density is zero there, and the run goes on: the result counts such calls,
-  keeps some of them, and a warning names the parameter that they share.
-- Outputs are kept under a number that is a hash of the input. The number is a blob, so that each draw knows its file.
+- Each call has a temporary folder of its own, so that calls in several processes do not meet. It is
+  always removed.
+- An exit code other than zero becomes an exception with the program's last message, and a program
+  that takes too long is killed. With ``on_error="reject"`` the density is zero there, and the run
+  goes on: the result counts such calls, keeps some of them, and a warning names the parameter that
+  they share.
+- Outputs are kept under a number that is a hash of the input. The number is a blob, so that each
+  draw knows its file.
 """
 
 from __future__ import annotations
@@ -70,7 +74,9 @@ class Simulation:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "input.txt").write_text(text)
-            done = subprocess.run(COMMAND, cwd=folder, timeout=self.timeout, capture_output=True, text=True)
+            done = subprocess.run(
+                COMMAND, cwd=folder, timeout=self.timeout, capture_output=True, text=True
+            )
             if done.returncode:
                 raise RuntimeError(f"exit code {done.returncode}: {done.stderr.strip()}")
             output = (folder / "output.txt").read_text()
@@ -89,10 +95,18 @@ def main(evaluations: int = 600, executor: Any = 2) -> Any:
         parameters={"rate": kmc.LogNormal(0.0, 1.0), "capacity": kmc.LogNormal(6.0, 1.0)},
         on_error="reject",
     )
-    idata = kmc.sample(model, draws=None, max_evaluations=evaluations, seed=1, executor=executor, progress=False)
+    idata = kmc.sample(
+        model, draws=None, max_evaluations=evaluations, seed=1, executor=executor, progress=False
+    )
     for name, draws in idata.posterior.data_vars.items():
-        print(f"{name:9s}{float(draws.mean()):8.2f} +- {float(draws.std()):.2f}, truth {TRUTH[name]}")
-    print(idata.attrs["n_failed"], "calls were rejected, such as", *json.loads(idata.attrs["rejected"])[:1])
+        print(
+            f"{name:9s}{float(draws.mean()):8.2f} +- {float(draws.std()):.2f}, truth {TRUTH[name]}"
+        )
+    print(
+        idata.attrs["n_failed"],
+        "calls were rejected, such as",
+        *json.loads(idata.attrs["rejected"])[:1],
+    )
     _, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
     for number in idata.blobs["output"].values.ravel()[::20]:
         ax.plot(np.loadtxt(kept / f"{number}.txt"), color="#4a8fa1", alpha=0.3, linewidth=1)

@@ -3,10 +3,11 @@
 
 NUTS cannot sample it: ``python examples/pymc_blackbox.py --help``.
 
-A patient takes a dose of a drug; it passes from the gut into the blood, which an enzyme clears at a rate that
-saturates (Michaelis and Menten). The concentration has no closed form: SciPy solves the equation, in a black-box Op
-without a gradient. PyMC builds the model around it, with its own priors, dims and coords, and ``kmc.sample(model)``
-draws from it. For comparison, PyMC's DEMetropolisZ gets the same number of runs of the simulator.
+A patient takes a dose of a drug; it passes from the gut into the blood, which an enzyme clears at a
+rate that saturates (Michaelis and Menten). The concentration has no closed form: SciPy solves the
+equation, in a black-box Op without a gradient. PyMC builds the model around it, with its own
+priors, dims and coords, and ``kmc.sample(model)`` draws from it. For comparison, PyMC's
+DEMetropolisZ gets the same number of runs of the simulator.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ import kmc
 
 HOURS = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0])
 DOSE = 10.0  # mg per litre of the volume of distribution
-TRUTH = np.array([1.1, 1.3, 2.5])  # absorption 1/h, greatest clearance mg/l/h, concentration at half of it mg/l
+# absorption 1/h, greatest clearance mg/l/h, concentration at half of it mg/l
+TRUTH = np.array([1.1, 1.3, 2.5])
 NOISE = 0.1  # sd of the log of a measurement
 NAMES = ["absorption", "capacity", "affinity"]
 
@@ -73,13 +75,20 @@ def report(method: str, posterior, n_runs: int, seconds: float) -> str:
     disagreement = max(float(rhat(posterior)[name].max()) for name in ("rates", "noise"))
     means = "  ".join(f"{mean:9.2f}" for mean in posterior["rates"].mean(("chain", "draw")).values)
     per_thousand = 1000 * worth / n_runs
-    return f"{method:15s} {means}  {n_runs:6d} {worth:8.0f} {per_thousand:8.1f} {disagreement:7.3f} {seconds:7.0f}"
+    return (
+        f"{method:15s} {means}  "
+        f"{n_runs:6d} {worth:8.0f} {per_thousand:8.1f} {disagreement:7.3f} {seconds:7.0f}"
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Sample by both methods and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=2000, help="runs of the simulator, for each method")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--evaluations", type=int, default=2000, help="runs of the simulator, for each method"
+    )
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args(arguments)
 
@@ -97,7 +106,8 @@ def main(arguments: list[str] | None = None) -> None:
     lines = [report("kmc", idata.posterior, Simulator.n_runs, time.perf_counter() - start)]
 
     Simulator.n_runs, start = 0, time.perf_counter()
-    steps = options.evaluations // (2 * 4)  # in each of four chains; each step runs the simulator twice
+    # in each of four chains; each step runs the simulator twice
+    steps = options.evaluations // (2 * 4)
     with model:
         theirs = pm.sample(
             draws=steps - steps // 3,
@@ -109,7 +119,9 @@ def main(arguments: list[str] | None = None) -> None:
             progressbar=False,
             compute_convergence_checks=False,
         )
-    lines.append(report("DEMetropolisZ", theirs.posterior, Simulator.n_runs, time.perf_counter() - start))
+    lines.append(
+        report("DEMetropolisZ", theirs.posterior, Simulator.n_runs, time.perf_counter() - start)
+    )
 
     import arviz as az
 

@@ -4,8 +4,8 @@
 Sampled by kmc: ``python examples/pypesto_problem.py --help``.
 
 ``kmc.plugins.pypesto.KmcSampler`` is used like pyPESTO's own samplers,
-``pypesto.sample.sample(problem, n_samples, KmcSampler())``, and its result is a pyPESTO result. The problem is
-exponential decay, with parameters on the logarithmic scale.
+``pypesto.sample.sample(problem, n_samples, KmcSampler())``, and its result is a pyPESTO result. The
+problem is exponential decay, with parameters on the logarithmic scale.
 
 Fifty of 2,000 draws through the data:
 
@@ -33,7 +33,9 @@ TRUTH = {"log_height": np.log(2.0), "log_rate": np.log(0.7)}
 
 
 def problem() -> pypesto.Problem:
-    """Decay from an unknown height at an unknown rate, observed with noise of standard deviation 0.1."""
+    """Decay from an unknown height at an unknown rate, observed with noise of standard deviation
+    0.1.
+    """
 
     def negative_log_likelihood(x: np.ndarray) -> float:
         return 0.5 * float(np.sum(((DATA - np.exp(x[0] - np.exp(x[1]) * TIMES)) / 0.1) ** 2))
@@ -44,16 +46,22 @@ def problem() -> pypesto.Problem:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Sample the decay and print pyPESTO's result."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=2000, help="over all chains (default: 2000)")
     options = parser.parse_args(arguments)
-    result = pypesto.sample.sample(problem(), options.draws, KmcSampler({"seed": 1}), x0=np.zeros(2))
+    result = pypesto.sample.sample(
+        problem(), options.draws, KmcSampler({"seed": 1}), x0=np.zeros(2)
+    )
     trace = result.sample_result.trace_x[0]
     for name, draws in zip(TRUTH, trace.T, strict=True):
         print(f"{name:10s} {draws.mean():8.3f} +- {draws.std():.3f}   truth {TRUTH[name]:.3f}")
     _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
     for height, rate in trace[np.linspace(0, len(trace) - 1, 50).astype(int)]:
-        ax.plot(TIMES, np.exp(height - np.exp(rate) * TIMES), color="#4a8fa1", alpha=0.2, linewidth=1)
+        ax.plot(
+            TIMES, np.exp(height - np.exp(rate) * TIMES), color="#4a8fa1", alpha=0.2, linewidth=1
+        )
     ax.plot(TIMES, DATA, ".", color="#22262b")
     ax.set(xlabel="time", ylabel="concentration")
     return result

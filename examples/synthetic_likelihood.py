@@ -1,11 +1,12 @@
 """Chaotic counts, by synthetic likelihood
 =======================================
 
-Ricker's map with noise, N' = r N exp(-N + noise e), is observed through Poisson counts with mean scale × N. Its
-likelihood is out of reach: tiny changes of the noise lead elsewhere. Wood (2010, "Statistical inference for noisy
-nonlinear ecological dynamic systems", Nature 466) compares summaries of the counts instead: many series are simulated
-at each parameter, a normal distribution is fitted to their summaries, and its density at the observed ones is the
-synthetic likelihood. It differs at every call, hence ``noisy=True``: kmc keeps each value with its state.
+Ricker's map with noise, N' = r N exp(-N + noise e), is observed through Poisson counts with mean
+scale × N. Its likelihood is out of reach: tiny changes of the noise lead elsewhere. Wood (2010,
+"Statistical inference for noisy nonlinear ecological dynamic systems", Nature 466) compares
+summaries of the counts instead: many series are simulated at each parameter, a normal distribution
+is fitted to their summaries, and its density at the observed ones is the synthetic likelihood. It
+differs at every call, hence ``noisy=True``: kmc keeps each value with its state.
 """
 
 from __future__ import annotations
@@ -48,7 +49,11 @@ def main(evaluations: int = 2000, simulations: int = 100):
         z = np.linalg.solve(np.linalg.cholesky(covariance), seen - made.mean(axis=0))
         return -0.5 * float(z @ z) - 0.5 * np.linalg.slogdet(covariance)[1]
 
-    priors = {"log_r": kmc.Uniform(3, 5), "noise": kmc.Uniform(0.05, 0.8), "scale": kmc.Uniform(4, 20)}
+    priors = {
+        "log_r": kmc.Uniform(3, 5),
+        "noise": kmc.Uniform(0.05, 0.8),
+        "scale": kmc.Uniform(4, 20),
+    }
     model = kmc.Model(log_likelihood=log_synthetic, parameters=priors, noisy=True)
     idata = kmc.sample(model, draws=None, max_evaluations=evaluations, seed=1, progress=False)
     print(kmc.summary(idata).to_string(float_format="{:.4g}".format))

@@ -3,10 +3,11 @@
 
 Sampled by kmc: ``python examples/umbridge_problem.py --help``.
 
-UM-Bridge (``pip install umbridge``) connects models in any language, often in containers or on clusters, with methods
-of uncertainty quantification, by HTTP. This model is like one of its benchmarks: a beam that is clamped at its left end
-carries a weight at the other, and the stiffness of its three thirds is inferred from measured deflections. The server
-is a process of this script. It evaluates four points at once, as four threads of kmc ask it to.
+UM-Bridge (``pip install umbridge``) connects models in any language, often in containers or on
+clusters, with methods of uncertainty quantification, by HTTP. This model is like one of its
+benchmarks: a beam that is clamped at its left end carries a weight at the other, and the stiffness
+of its three thirds is inferred from measured deflections. The server is a process of this script.
+It evaluates four points at once, as four threads of kmc ask it to.
 
 Measured deflections, and bands that hold 50 % and 90 % of the simulated ones:
 
@@ -39,7 +40,9 @@ NOISE = 0.003
 
 
 def deflection(stiffness: Any) -> np.ndarray:
-    """Return Euler and Bernoulli's deflection w at the places: stiffness * w'' is the bending moment."""
+    """Return Euler and Bernoulli's deflection w at the places: stiffness * w'' is the bending
+    moment.
+    """
     x = np.linspace(0.0, 1.0, 301)
     curvature = (1.0 - x) / np.repeat(stiffness, [100, 100, 101])
     slope = cumulative_trapezoid(curvature, x, initial=0.0)
@@ -81,13 +84,19 @@ def sample(url: str, evaluations: int) -> Any:
         coords={"place": PLACES},
     )
     with ThreadPoolExecutor(4) as pool:
-        return kmc.sample(model, max_evaluations=evaluations, draws=None, executor=pool, seed=1, progress=False)
+        return kmc.sample(
+            model, max_evaluations=evaluations, draws=None, executor=pool, seed=1, progress=False
+        )
 
 
 def main(arguments: list[str] | None = None) -> Any:
     """Start the server, sample, and draw the deflections."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=400, help="calls of the server (default: 400)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--evaluations", type=int, default=400, help="calls of the server (default: 400)"
+    )
     parser.add_argument("--serve", type=int, metavar="PORT", help="be the server instead")
     options = parser.parse_args(arguments)
     if options.serve is not None:
@@ -95,7 +104,9 @@ def main(arguments: list[str] | None = None) -> Any:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    with subprocess.Popen([sys.executable, __file__, "--serve", str(port)], stdout=subprocess.DEVNULL) as server:
+    with subprocess.Popen(
+        [sys.executable, __file__, "--serve", str(port)], stdout=subprocess.DEVNULL
+    ) as server:
         try:
             idata = sample(_ready(port), options.evaluations)
         finally:

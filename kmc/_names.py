@@ -1,6 +1,7 @@
 """Names of the distribution and the command, defined once: import hints and help texts use them.
 
-On the package index ``kmc`` is another project, and the command ``kmc`` of Debian and Bioconda counts k-mers.
+On the package index ``kmc`` is another project, and the command ``kmc`` of Debian and Bioconda
+counts k-mers.
 """
 
 DISTRIBUTION = "kernelmc"

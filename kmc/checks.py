@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 
 MOST = 1e150  # its square, summed over any number of samples, does not overflow
-LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30  # lengths whose eighth powers neither overflow nor underflow
+# lengths whose eighth powers neither overflow nor underflow
+LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a real number of Python or NumPy, but not a truth value or a time span."""
-    return isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+    """Return whether a value is a real number of Python or NumPy, no truth value or time span."""
+    return isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(
+        value, (bool, np.timedelta64)
+    )
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number of Python or NumPy, but not a truth value or a time span."""
+    """Return whether a value is a whole number of Python or NumPy, no truth value or time span."""
     return is_number(value) and isinstance(value, (int, np.integer))
 
 
@@ -48,7 +51,8 @@ def as_array(name: str, data: Any) -> np.ndarray:
     >>> as_array("scale", ["a", "b"])
     Traceback (most recent call last):
         ...
-    ValueError: scale does not convert to an array of numbers: could not convert string to float: ...
+    ValueError: scale does not convert to an array of numbers: could not convert string to float:
+    ...
     """
     try:
         if np.ma.is_masked(data):
@@ -61,7 +65,9 @@ def as_array(name: str, data: Any) -> np.ndarray:
         kind_of_error = TypeError if isinstance(error, TypeError) else ValueError
         raise kind_of_error(f"{name} does not convert to an array of numbers: {error}") from error
     if kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}, expected real numbers")
+        raise ValueError(
+            f"Complex data not supported: {name} has dtype {array.dtype}, expected real numbers"
+        )
     raise TypeError(f"{name} has dtype {array.dtype}: expected real numbers")
 
 
@@ -69,11 +75,19 @@ def check_magnitude(name: str, x: np.ndarray) -> None:
     """Raise a ValueError for numbers whose squares, or sums of them, overflow."""
     greatest = float(max(np.max(x, initial=0.0), -np.min(x, initial=0.0)))
     if greatest > MOST:
-        raise ValueError(f"{name} contains numbers of up to {greatest:g}: expected at most {MOST:g}, rescale the data")
+        raise ValueError(
+            f"{name} contains numbers of up to {greatest:g}: expected at most {MOST:g}, rescale "
+            f"the data"
+        )
 
 
-def check_number(options: Any, name: str, low: float, high: float = np.inf, ends: str = "()") -> None:
-    """Check a real number between ``low`` and ``high``; brackets in ``ends`` say which are included, as in "[)"."""
+def check_number(
+    options: Any, name: str, low: float, high: float = np.inf, ends: str = "()"
+) -> None:
+    """Check a real number between ``low`` and ``high``.
+
+    Brackets in ``ends`` say which of them are included, as in "[)".
+    """
     value = getattr(options, name)
     expected = f"expected a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
     if not is_number(value):
@@ -101,7 +115,7 @@ def as_number(name: str, value: Any, least: int) -> int:
 
 
 def as_count(name: str, value: Any, least: int) -> int | None:
-    """Return a whole number of at least ``least`` as an int, or None; raise an error for anything else."""
+    """Return a whole number of at least ``least`` as an int, or None; raise an error otherwise."""
     __tracebackhide__ = True
     return None if value is None else as_number(name, value, least)
 
@@ -147,8 +161,13 @@ def check_unused(options: Any, names: tuple[str, ...], because: str) -> None:
 
 
 def numbers(name: str, value: Any, zero: bool) -> list[float]:
-    """Return a positive finite number (or zero, if allowed), or a sequence of them, as a list of floats."""
-    expected = f"expected a {'non-negative' if zero else 'positive'} finite number or a sequence of them"
+    """Return a positive finite number, or a sequence of them, as a list of floats.
+
+    Zero is accepted if ``zero`` is true.
+    """
+    expected = (
+        f"expected a {'non-negative' if zero else 'positive'} finite number or a sequence of them"
+    )
     try:
         array = np.atleast_1d(as_array(name, value))
     except (TypeError, ValueError) as error:
@@ -169,11 +188,13 @@ def positive(name: str, value: Any) -> float:
 
 
 def length(name: str, value: Any) -> float:
-    """Return a positive number as a float; raise an error unless it can be used as a unit of length."""
+    """Return a positive number as a float; raise an error unless it can be a unit of length."""
     number = positive(name, value)
     if not LEAST_LENGTH <= number <= MOST_LENGTH:
         limits = f"{LEAST_LENGTH:g} to {MOST_LENGTH:g}"
-        raise ValueError(f"{name}={value!r}: expected a positive finite number from {limits}; rescale the data")
+        raise ValueError(
+            f"{name}={value!r}: expected a positive finite number from {limits}; rescale the data"
+        )
     return number
 
 
@@ -217,8 +238,8 @@ def check_samples(x: np.ndarray, estimator: Any = None, weights: np.ndarray | No
     Raises
     ------
     ValueError
-        Fewer than two samples count, all of them are equal, or a column is constant (up to rounding): a density
-        with all its mass in a plane has no gradient across it.
+        Fewer than two samples count, all of them are equal, or a column is constant (up to
+        rounding): a density with all its mass in a plane has no gradient across it.
 
     Examples
     --------
@@ -227,26 +248,30 @@ def check_samples(x: np.ndarray, estimator: Any = None, weights: np.ndarray | No
     >>> check_samples(np.array([[0.0, 1.0], [1.0, 1.0]]))
     Traceback (most recent call last):
         ...
-    ValueError: column 1 of X is constant, 1.0 in all 2 samples: no density has a score along it, leave it out
+    ValueError: column 1 of X is constant, 1.0 in all 2 samples: no density has a score along it,
+    leave it out
     """
     if weights is not None:
         x = x[weights > 0]
     n = len(x)
     if n < 2:
         raise ValueError(
-            f"n_samples={n}: a score needs at least 2 samples" + ("" if weights is None else " of positive weight")
+            f"n_samples={n}: a score needs at least 2 samples"
+            + ("" if weights is None else " of positive weight")
         )
     low, high = x.min(axis=0), x.max(axis=0)
     constant = high - low <= 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
     if np.all(constant):
-        raise ValueError(f"all {n} samples in X are equal, {x[0]}: a score needs at least 2 distinct ones")
+        raise ValueError(
+            f"all {n} samples in X are equal, {x[0]}: a score needs at least 2 distinct ones"
+        )
     if np.any(constant):
         j = int(np.argmax(constant))
         names = getattr(estimator, "feature_names_in_", None)
         name = "" if names is None else f" ({str(names[j])!r})"
         raise ValueError(
-            f"column {j}{name} of X is constant, {x[0, j]} in all {n} samples: no density has a score along it, "
-            "leave it out"
+            f"column {j}{name} of X is constant, {x[0, j]} in all {n} samples: no density has a "
+            "score along it, leave it out"
         )
 
 

@@ -1,7 +1,7 @@
 """Convergence of draws, by ArviZ's measures and by tests built on its effective sample sizes.
 
-All functions take draws of shape (chains, draws, k). Those that return one number report the worst of the k columns:
-``inf`` says that a column never moved, NaN that there is nothing to compare.
+All functions take draws of shape (chains, draws, k). Those that return one number report the worst
+of the k columns: ``inf`` says that a column never moved, NaN that there is nothing to compare.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def worst_bulk_ess(positions: np.ndarray) -> float:
 
 
 def bulk_ess(positions: np.ndarray) -> np.ndarray:
-    """Return the effective sample size of rank-normalized split chains, from draws (chains, draws, k): shape (k,).
+    """Return the effective sample size (k,) of rank-normalized split chains (chains, draws, k).
 
     Geyer's initial monotone sequence, with the variance between chains, as in [1]_ and in ArviZ.
 
     References
     ----------
-    .. [1] Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-normalization, folding, and localization: an
-       improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16.
+    .. [1] Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-normalization, folding, and
+       localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16.
     """
     n = positions.shape[1] // 2
     halves = np.concatenate([positions[:, :n], positions[:, positions.shape[1] - n :]])
@@ -63,11 +63,15 @@ def bulk_ess(positions: np.ndarray) -> np.ndarray:
 
 
 def correlation_time(correlation: np.ndarray) -> np.ndarray:
-    """Return 1 + 2 Σ over lags of the correlation (k, n), while sums of neighbors are positive; made to decrease."""
+    """Return 1 + 2 Σ over lags of the correlation (k, n), while sums of neighbors are positive.
+
+    The sums are made to decrease.
+    """
     even, odd = correlation[:, :-4:2], correlation[:, 1:-3:2]
     positive = np.logical_and.accumulate(even + odd > 0, axis=1)
     descending = np.minimum.accumulate(np.where(positive, even + odd, 0.0), axis=1)
-    # The even lag of the first excluded pair counts once if it is positive, or if it is out only because draws end.
+    # The even lag of the first excluded pair counts once if it is positive, or if it is out only
+    # because draws end.
     end = 2 * positive.sum(axis=1)
     row = np.arange(len(end))
     last, after = correlation[row, end], correlation[row, end + 1]
@@ -77,8 +81,8 @@ def correlation_time(correlation: np.ndarray) -> np.ndarray:
 def squared_error(series: np.ndarray) -> np.ndarray:
     """Estimate the variance of the mean of series (chains, n, k), shape (k,).
 
-    The spectral density at zero by Geyer's initial monotone sequence. Covariances are about the mean of all chains, so
-    that chains that differ by more than chance increase it.
+    The spectral density at zero by Geyer's initial monotone sequence. Covariances are about the
+    mean of all chains, so that chains that differ by more than chance increase it.
     """
     chains, n, _ = series.shape
     centered = np.moveaxis(series - series.mean(axis=(0, 1)), 2, 0)
@@ -87,7 +91,9 @@ def squared_error(series: np.ndarray) -> np.ndarray:
     covariance = irfft(spectrum.mean(axis=1), length)[:, :n] / n
     variance = covariance[:, 0]
     known = variance > 0
-    correlation = np.where(known[:, None], covariance / np.where(known, variance, 1.0)[:, None], 0.0)
+    correlation = np.where(
+        known[:, None], covariance / np.where(known, variance, 1.0)[:, None], 0.0
+    )
     correlation[:, 0] = 1.0
     time = np.maximum(correlation_time(correlation), 1.0 / np.log10(max(chains * n, 10)))
     return variance * time / (chains * n)
@@ -100,14 +106,15 @@ _SUPERCHAINS = 16  # ... of so many groups
 
 
 def worst_rhat(positions: np.ndarray) -> float:
-    """Return the largest rank-normalized split R-hat, or the largest nested R-hat of many short chains.
+    """Return the largest rank-normalized split R-hat, or nested R-hat of many short chains.
 
-    Nested R-hat is for 64 or more chains with fewer than 100 draws each. A short chain says little about its own mean.
-    So many of them are put into groups of chains that began near each other, and the groups are compared by the later
-    half of the draws: they differ if chains do not forget their start.
+    Nested R-hat is for 64 or more chains with fewer than 100 draws each. A short chain says little
+    about its own mean. So many of them are put into groups of chains that began near each other,
+    and the groups are compared by the later half of the draws: they differ if chains do not forget
+    their start.
 
-    Infinite if a coordinate never moves in any chain; NaN if there is nothing to compare (one chain, or fewer
-    than four draws).
+    Infinite if a coordinate never moves in any chain; NaN if there is nothing to compare (one
+    chain, or fewer than four draws).
     """
     chains, draws, _ = positions.shape
     if chains < 2 or draws < 4:
@@ -121,10 +128,11 @@ def worst_rhat(positions: np.ndarray) -> float:
 
 
 def nested_rhat(values: np.ndarray, superchains: np.ndarray) -> np.ndarray:
-    """Return nested R-hat of values (chains, draws, k), shape (k,); ``superchains`` (chains,) labels the groups.
+    """Return the nested R-hat (k,) of values (chains, draws, k).
 
-    sqrt(1 + B / W): B is the variance of the groups' means, W the mean over groups of the variance of their chains'
-    means plus the mean variance within their chains. Infinite if groups differ and nothing varies within them.
+    ``superchains`` (chains,) labels the groups. The result is sqrt(1 + B / W): B is the variance of
+    the groups' means, W the mean over groups of the variance of their chains' means plus the mean
+    variance within their chains. Infinite if groups differ and nothing varies within them.
     """
     means, within = [], []
     for label in np.unique(superchains):
@@ -140,18 +148,21 @@ def nested_rhat(values: np.ndarray, superchains: np.ndarray) -> np.ndarray:
 
 
 def least_tail_ess(positions: np.ndarray) -> float:
-    """Return the smallest effective sample size of the 5 % and 95 % quantiles; NaN for fewer than four draws."""
+    """Return the least effective sample size of the 5 % and 95 % quantiles.
+
+    NaN for fewer than four draws.
+    """
     if positions.shape[1] < 4:
         return float("nan")
     return float(_by_arviz("ess", positions, method="tail", prob=TAILS).min())
 
 
 def width_error(positions: np.ndarray) -> float:
-    """Return the largest relative standard error of the distance between the 5 % and 95 % quantiles.
+    """Return the largest relative standard error of the distance from the 5 % to the 95 % quantile.
 
-    NaN if none is known. The error of a quantile is half the distance between the quantiles one standard error below
-    and above in probability, as in ArviZ. For a Gaussian the result is 0.09 with 100 effective draws, for a Cauchy
-    density 0.31.
+    NaN if none is known. The error of a quantile is half the distance between the quantiles one
+    standard error below and above in probability, as in ArviZ. For a Gaussian the result is 0.09
+    with 100 effective draws, for a Cauchy density 0.31.
     """
     if positions.shape[1] < 4:
         return float("nan")
@@ -161,16 +172,23 @@ def width_error(positions: np.ndarray) -> float:
     for p in TAILS:
         error = np.sqrt(p * (1 - p) / _by_arviz("ess", positions, method="quantile", prob=p))
         for j in np.flatnonzero(error <= 1):  # not where nothing moved
-            squared[j] += (0.5 * np.ptp(np.quantile(columns[:, j], np.clip([p - error[j], p + error[j]], 0, 1)))) ** 2
+            squared[j] += (
+                0.5
+                * np.ptp(np.quantile(columns[:, j], np.clip([p - error[j], p + error[j]], 0, 1)))
+            ) ** 2
     known = high > low
-    return float(np.max(np.sqrt(squared[known]) / (high - low)[known])) if np.any(known) else float("nan")
+    return (
+        float(np.max(np.sqrt(squared[known]) / (high - low)[known]))
+        if np.any(known)
+        else float("nan")
+    )
 
 
 def sd_error(positions: np.ndarray) -> float:
-    """Return the largest standard error of a standard deviation, relative to it; NaN if none is known.
+    """Return the largest relative standard error of a standard deviation; NaN if none is known.
 
-    By the effective sample size of the squares. For a Gaussian it is 0.07 with 100 effective draws, for an exponential
-    density 0.14.
+    By the effective sample size of the squares. For a Gaussian it is 0.07 with 100 effective draws,
+    for an exponential density 0.14.
     """
     if positions.shape[1] < 4:
         return float("nan")
@@ -180,11 +198,13 @@ def sd_error(positions: np.ndarray) -> float:
     if not np.any(known):
         return float("nan")
     effective = _by_arviz("ess", squares[..., known], method="mean")
-    return float(np.max(0.5 * np.sqrt(squares[..., known].var(axis=(0, 1)) / effective) / variance[known]))
+    return float(
+        np.max(0.5 * np.sqrt(squares[..., known].var(axis=(0, 1)) / effective) / variance[known])
+    )
 
 
 def in_tails(positions: np.ndarray) -> np.ndarray:
-    """Return whether each draw is in the lowest or in the highest 5 % of all, shape (chains, draws, 2 k).
+    """Return whether each draw is in the lowest or in the highest 5 % of all, (chains, draws, 2 k).
 
     Ties are in: a chain that is stuck at a quantile stays visible.
     """
@@ -193,11 +213,11 @@ def in_tails(positions: np.ndarray) -> np.ndarray:
 
 
 def drift(columns: np.ndarray) -> float:
-    """Return log10 of the probability that the fifths of equally long stationary chains differ as much or more.
+    """Return log10 of the probability that fifths of stationary chains differ as much or more.
 
-    Means over all chains are compared between the fifths. Their standard errors come from the effective sample size
-    *within* pieces, which a drift from one to the next does not lower. Corrected for the number of columns
-    (Bonferroni); at most 0.
+    The chains are equally long. Means over all chains are compared between the fifths. Their
+    standard errors come from the effective sample size *within* pieces, which a drift from one to
+    the next does not lower. Corrected for the number of columns (Bonferroni); at most 0.
     """
     pieces = _pieces(columns)
     m, draws, k = pieces.shape
@@ -210,9 +230,10 @@ def drift(columns: np.ndarray) -> float:
 
 
 def disagreement(columns: np.ndarray, independent_runs: int) -> float:
-    """Return log10 of the probability that independent runs of one distribution differ in a mean as much or more.
+    """Return log10 of the probability that independent runs differ in a mean as much or more.
 
-    The chains of an independent run are adjacent. Corrected for the number of columns (Bonferroni); at most 0.
+    The runs are of one distribution, and the chains of a run are adjacent. Corrected for the number
+    of columns (Bonferroni); at most 0.
     """
     draws = columns.shape[1]
     if independent_runs < 2 or draws < 10:
@@ -226,10 +247,11 @@ def disagreement(columns: np.ndarray, independent_runs: int) -> float:
 
 
 def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bulk effective sample size and rank-normalized split R-hat of values (chains, draws, k), each (k,).
+    """Return the bulk effective sample size and rank-normalized split R-hat, each (k,).
 
-    A single chain is split into two, as R-hat needs chains to compare. R-hat is infinite if chains differ and none of
-    them moves; NaN if there are fewer than four draws of each, or if none of them differ.
+    They are of values (chains, draws, k). A single chain is split into two, as R-hat needs chains
+    to compare. R-hat is infinite if chains differ and none of them moves; NaN if there are fewer
+    than four draws of each, or if none of them differ.
     """
     if len(values) == 1:
         n = values.shape[1] // 2
@@ -240,10 +262,10 @@ def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def effective_sizes(values: np.ndarray) -> np.ndarray:
-    """Return the effective sample size of the mean of each column of values (chains, draws, k), shape (k,).
+    """Return the effective sample sizes (k,) of the means of columns of values (chains, draws, k).
 
-    At most the number of draws, so that antithetic chains are not credited with more; NaN for fewer than four draws,
-    and the number of draws for constant columns.
+    At most the number of draws, so that antithetic chains are not credited with more; NaN for fewer
+    than four draws, and the number of draws for constant columns.
     """
     chains, draws, _ = values.shape
     sizes = np.asarray(_by_arviz("ess", values, method="mean"), dtype=float)
@@ -254,7 +276,8 @@ def effective_sizes(values: np.ndarray) -> np.ndarray:
 def mean_errors(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Return standard errors (k,) of the means of values (n, k) at draws.
 
-    The draws have the shape (chains, draws), and the rows of values are in their order, chain after chain.
+    The draws have the shape (chains, draws), and the rows of values are in their order, chain after
+    chain.
     """
     return values.std(axis=0, ddof=1) / np.sqrt(effective_sizes(values.reshape(*shape, -1)))
 
@@ -270,7 +293,7 @@ def autocorrelation_time(values: np.ndarray) -> float:
 
 
 def _rhat_by_start(column: np.ndarray) -> float:
-    """Return the nested R-hat of the later half of draws (chains, draws), in groups by the first draw."""
+    """Return nested R-hat of the later half of draws (chains, draws), grouped by the first draw."""
     order = np.argsort(column[:, 0], kind="stable")
     labels = np.empty(len(column), int)
     labels[order] = np.arange(len(column)) * _SUPERCHAINS // len(column)
@@ -279,7 +302,10 @@ def _rhat_by_start(column: np.ndarray) -> float:
 
 
 def _log10_p(means, variance):
-    """Return log10 of the probability of such means (groups, k) if they are equal, given the variance (k,) of each."""
+    """Return log10 of the probability of such means (groups, k) if they are equal.
+
+    The variance (k,) is that of each mean.
+    """
     moved = variance > 0
     if not np.any(moved):
         return float("inf")
@@ -290,7 +316,10 @@ def _log10_p(means, variance):
 
 
 def _pieces(columns):
-    """Split (chains, draws, k) into (_PIECES * chains, draws // _PIECES, k), without the first if there is a rest."""
+    """Split (chains, draws, k) into (_PIECES * chains, draws // _PIECES, k).
+
+    If there is a rest, the first draws are left out.
+    """
     chains, draws, k = columns.shape
     length = draws // _PIECES
     return columns[:, draws - _PIECES * length :].reshape(_PIECES * chains, length, k)
@@ -310,7 +339,9 @@ def _autocorrelation_time(pieces):
     if covariance[0] <= 0:
         return 1.0
     correlation = covariance / covariance[0]
-    pairs = np.minimum.accumulate(np.maximum(correlation[0 : n - n % 2 : 2] + correlation[1::2], 0.0))
+    pairs = np.minimum.accumulate(
+        np.maximum(correlation[0 : n - n % 2 : 2] + correlation[1::2], 0.0)
+    )
     return max(2.0 * pairs.sum() - 1.0, 1.0 / np.log10(n))
 
 

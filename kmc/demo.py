@@ -28,7 +28,7 @@ _CURVES = 300  # draws for which the equations are solved, for the picture
 
 
 def run(directory=".", max_evaluations: int = 2000, seed: int = 1900, progress: bool = True):
-    """Sample the posterior, print its summary beside the published one, write the draws and a picture.
+    """Sample the posterior, print its summary beside the published one, write draws and a picture.
 
     Parameters
     ----------
@@ -107,7 +107,9 @@ def plot(idata, rng: np.random.Generator):
 
 def _draws(idata) -> np.ndarray:
     """Return all draws as logarithms, shape (n, 8)."""
-    return np.log(np.column_stack([idata["posterior"][name].values.ravel() for name in lv.PARAMETERS]))
+    return np.log(
+        np.column_stack([idata["posterior"][name].values.ravel() for name in lv.PARAMETERS])
+    )
 
 
 def _summary(idata):
@@ -123,12 +125,13 @@ def _digits(value: float) -> str:
 
 
 def _plot_populations(figure, x) -> None:
-    """Plot both series of counts, with the posterior of the solution (dark) and of a count (light)."""
+    """Plot both series of counts, with the posterior of the solution (dark) and a count (light)."""
     from kmc.plots.style import ACCENT, INK, SHADES
 
     years = np.linspace(lv.YEARS[0], lv.YEARS[-1], 161)
     solution = np.array([lv.predict(row, years) for row in x])
-    # The distribution of a count is a mixture over the draws of log-normals, each represented by 20 of its quantiles.
+    # The distribution of a count is a mixture over the draws of log-normals, each represented by 20
+    # of its quantiles.
     errors = np.sqrt(2) * erfinv(np.arange(-19, 20, 2) / 20)
     counts = solution[:, None] * np.exp(errors[:, None, None] * np.exp(x[:, None, None, 6:]))
     grid = figure.add_gridspec(2, 1, left=0.57, right=0.985, bottom=0.575, top=0.94, hspace=0.1)
@@ -137,17 +140,37 @@ def _plot_populations(figure, x) -> None:
         count = np.nanquantile(counts[..., i], [0.05, 0.95], axis=(0, 1))
         low, median, high = np.nanquantile(solution[..., i], [0.05, 0.5, 0.95], axis=0)
         ax.fill_between(years, *count, color=SHADES[0], linewidth=0, label="a count, 90 %")
-        ax.fill_between(years, low, high, color=SHADES[2], linewidth=0, label="the population, 90 %")
+        ax.fill_between(
+            years, low, high, color=SHADES[2], linewidth=0, label="the population, 90 %"
+        )
         ax.plot(years, median, color=SHADES[4], linewidth=1.4, label="its median")
-        ax.plot(lv.YEARS, lv.PELTS[:, i], "o", color=ACCENT, markersize=4.5, markeredgecolor="white", label="the data")
-        ax.set(xlim=(1899.6, 1920.4), ylim=(0, 1.12 * max(count[1].max(), lv.PELTS[:, i].max())), xticks=lv.YEARS[::5])
+        ax.plot(
+            lv.YEARS,
+            lv.PELTS[:, i],
+            "o",
+            color=ACCENT,
+            markersize=4.5,
+            markeredgecolor="white",
+            label="the data",
+        )
+        ax.set(
+            xlim=(1899.6, 1920.4),
+            ylim=(0, 1.12 * max(count[1].max(), lv.PELTS[:, i].max())),
+            xticks=lv.YEARS[::5],
+        )
         ax.set_ylabel(f"{species}, thousands of pelts", fontsize=9, color=INK)
-        ax.tick_params(labelsize=8, length=2, width=0.5, color=INK, labelcolor=INK, labelbottom=i == 1)
+        ax.tick_params(
+            labelsize=8, length=2, width=0.5, color=INK, labelcolor=INK, labelbottom=i == 1
+        )
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set(linewidth=0.5, color=INK)
         if i == 0:
             ax.set_title(
-                "Hudson's Bay Company pelts and the fitted equations", fontsize=11, color=INK, loc="left", pad=26
+                "Hudson's Bay Company pelts and the fitted equations",
+                fontsize=11,
+                color=INK,
+                loc="left",
+                pad=26,
             )
             ax.legend(
                 fontsize=8,
@@ -159,4 +182,11 @@ def _plot_populations(figure, x) -> None:
                 loc="lower left",
                 bbox_to_anchor=(-0.015, 0.99),
             )
-    figure.text(0.985, 0.5, "red lines: published means (Carpenter, 2018)", fontsize=8, color=ACCENT, ha="right")
+    figure.text(
+        0.985,
+        0.5,
+        "red lines: published means (Carpenter, 2018)",
+        fontsize=8,
+        color=ACCENT,
+        ha="right",
+    )

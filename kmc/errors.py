@@ -22,20 +22,23 @@ class EvaluationError(RuntimeError):
     Attributes
     ----------
     position : ndarray, shape (d,)
-        The parameter vector at which the evaluation failed, unconstrained; (k, d) if a call with several points
-        failed as a whole.
+        The parameter vector at which the evaluation failed, unconstrained; (k, d) if a call with
+        several points failed as a whole.
     parameters : dict of str to array or float, or None
         The same by name, as passed to the log-density; None if the parameters have no names.
     idata : InferenceData or DataTree or None
         The draws made before the failure; set by :func:`kmc.sample` and :func:`kmc.iterate`.
     reason : str
-        Of a call that gave no result, as it raised an exception, took too long or ended its process: a few words, such
-        as "ValueError: no steady state". ``kmc.Model(on_error=...)`` decides what becomes of such calls. Empty for
-        other errors.
+        Of a call that gave no result, as it raised an exception, took too long or ended its
+        process: a few words, such as "ValueError: no steady state". ``kmc.Model(on_error=...)``
+        decides what becomes of such calls. Empty for other errors.
     """
 
     def __init__(
-        self, message: str, position: np.ndarray | None = None, parameters: dict[str, Any] | None = None
+        self,
+        message: str,
+        position: np.ndarray | None = None,
+        parameters: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.position = position
@@ -45,9 +48,9 @@ class EvaluationError(RuntimeError):
 
 
 def shorten(error: Exception) -> None:
-    """Remove kmc's frames from the traceback of an error in the user's log-density; leave other errors unchanged.
+    """Remove kmc's frames from the traceback of an error in the user's log-density.
 
-    Its ``__cause__`` begins where the user's code does.
+    Its ``__cause__`` begins where the user's code does. Other errors are left unchanged.
     """
     if isinstance(error, EvaluationError):
         error.__traceback__ = None
@@ -68,9 +71,12 @@ class KmcWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning] = KmcWarning) -> None:
-    """Issue a warning at the innermost frame outside of kmc: the user's line, whatever lies between."""
+    """Warn at the innermost frame outside of kmc: the user's line, whatever lies between."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("kmc.", "importlib")):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        ("kmc.", "importlib")
+    ):
         frame = frame.f_back
-        level += "importlib._bootstrap" not in frame.f_code.co_filename  # which warnings do not count
+        # which warnings do not count
+        level += "importlib._bootstrap" not in frame.f_code.co_filename
     warnings.warn(message, category, stacklevel=level)

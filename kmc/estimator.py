@@ -18,7 +18,7 @@ FITS = ("fit", "partial_fit", "fit_transform")
 
 
 class NotFittedError(ValueError, AttributeError):
-    """An estimator was used before ``fit``; scikit-learn's class of that name has the same bases."""
+    """An estimator was used before ``fit``; its namesake in scikit-learn has the same bases."""
 
 
 class DataConversionWarning(UserWarning):
@@ -28,8 +28,8 @@ class DataConversionWarning(UserWarning):
 class Estimator:
     """Parameters by name, input checks, and the methods that scikit-learn expects.
 
-    A subclass lists its parameters in ``__init__`` and only stores them there, unchanged; ``fit`` checks and uses them.
-    Fitted attributes have names that end in an underscore.
+    A subclass lists its parameters in ``__init__`` and only stores them there, unchanged; ``fit``
+    checks and uses them. Fitted attributes have names that end in an underscore.
 
     Examples
     --------
@@ -62,23 +62,30 @@ class Estimator:
         return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; those of a parameter that is itself an estimator as ``name__parameter``."""
+        """Return the parameters by name; those of a nested estimator as ``name__parameter``."""
         params: dict[str, Any] = {}
         for name in self._parameter_names():
             value = vars(self)[name]
             params[name] = value
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
-                params.update((f"{name}__{key}", inner) for key, inner in value.get_params().items())
+                params.update(
+                    (f"{name}__{key}", inner) for key, inner in value.get_params().items()
+                )
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, with ``name__parameter`` for those of a nested estimator; ValueError for unknown names."""
+        """Set parameters, with ``name__parameter`` for those of a nested estimator.
+
+        Unknown names raise a ValueError.
+        """
         names = self._parameter_names()
         nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
             name, _, inner = key.partition("__")
             if name not in names:
-                raise ValueError(f"{name!r} is not a parameter of {type(self).__name__}: expected one of {names}")
+                raise ValueError(
+                    f"{name!r} is not a parameter of {type(self).__name__}: expected one of {names}"
+                )
             if inner:
                 nested.setdefault(name, {})[inner] = value
             else:
@@ -97,7 +104,9 @@ class Estimator:
 
     def _changed(self) -> dict[str, Any]:
         """Return the parameters that differ from their defaults."""
-        defaults = {name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()}
+        defaults = {
+            name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()
+        }
         return {
             name: value
             for name, value in self.get_params(deep=False).items()
@@ -122,7 +131,9 @@ class Estimator:
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             name = type(self).__name__
-            raise _not_fitted(f"This {name} instance is not fitted yet: call fit with data before using it")
+            raise _not_fitted(
+                f"This {name} instance is not fitted yet: call fit with data before using it"
+            )
 
     def _forget_fit(self) -> None:
         """Remove the attributes of an earlier fit."""
@@ -130,26 +141,31 @@ class Estimator:
             delattr(self, name)
 
     def _names_out(self, count: int, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns that a fitted transformer makes: the class name and a number.
+        """Return the names of a fitted transformer's columns: the class name and a number.
 
         ``input_features`` are only checked against those of the fit, as in scikit-learn.
         """
         self._check_fitted()
         if input_features is not None and len(input_features) != self.n_features_in_:
             raise ValueError(
-                f"input_features should have length equal to number of features ({self.n_features_in_}), "
-                f"got {len(input_features)}"
+                "input_features should have length equal to number of features "
+                f"({self.n_features_in_}), got {len(input_features)}"
             )
         fitted = getattr(self, "feature_names_in_", None)
-        if input_features is not None and fitted is not None and list(input_features) != list(fitted):
+        if (
+            input_features is not None
+            and fitted is not None
+            and list(input_features) != list(fitted)
+        ):
             raise ValueError(f"input_features is not equal to feature_names_in_, {list(fitted)}")
         return np.array([f"{type(self).__name__.lower()}{k}" for k in range(count)], dtype=object)
 
     def _check_points(self, X: Any, *, fitting: bool = False, least: int = 1) -> np.ndarray:
         """Return X as a C-contiguous float64 array (n, d).
 
-        When ``fitting``, d and the column names are stored and the attributes of an earlier fit are removed, so that a
-        fit that fails leaves an unfitted estimator rather than a mixture of two fits.
+        When ``fitting``, d and the column names are stored and the attributes of an earlier fit are
+        removed, so that a fit that fails leaves an unfitted estimator rather than a mixture of two
+        fits.
         """
         names = _column_names(X)
         if not fitting:
@@ -182,7 +198,7 @@ def _in_one_thread(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
-    """Return points as rows of a C-contiguous float64 array, or raise an error that says what is wrong with them.
+    """Return points as rows of a C-contiguous float64 array, or raise an error that says why not.
 
     Parameters
     ----------
@@ -196,7 +212,8 @@ def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
     Raises
     ------
     ValueError
-        Wrong number of dimensions, too few points, no columns, complex numbers, NaN or infinity, masked entries.
+        Wrong number of dimensions, too few points, no columns, complex numbers, NaN or infinity,
+        masked entries.
     TypeError
         A sparse matrix, or entries that are not numbers.
 
@@ -208,26 +225,35 @@ def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
            [3., 4.]])
     """
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise TypeError(f"{name} is a sparse matrix: sparse data are not supported, use {name}.toarray()")
+        raise TypeError(
+            f"{name} is a sparse matrix: sparse data are not supported, use {name}.toarray()"
+        )
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked entries: drop such rows first")
     x = as_array(name, X)
     if x.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got {f'{x.ndim}D' if x.ndim else 'scalar'} array instead: {name} has shape {x.shape}. "
+            f"Expected 2D array, got {f'{x.ndim}D' if x.ndim else 'scalar'} array instead: {name} "
+            f"has shape {x.shape}. "
             f"Reshape your data: points are rows, so use {name}.reshape(-1, 1) if it has one column"
         )
     if x.shape[1] < 1:
-        raise ValueError(f"0 feature(s) (shape={x.shape}) while a minimum of 1 is required: {name} has no columns")
+        raise ValueError(
+            f"0 feature(s) (shape={x.shape}) while a minimum of 1 is required: {name} has no "
+            f"columns"
+        )
     if x.shape[0] < least:
         raise ValueError(
-            f"Found array with {x.shape[0]} sample(s) (shape={x.shape}) while a minimum of {least} is required: "
-            f"n_samples={x.shape[0]} points in {name} are too few"
+            f"Found array with {x.shape[0]} sample(s) (shape={x.shape}) while a minimum of {least} "
+            f"is required: n_samples={x.shape[0]} points in {name} are too few"
         )
     if not np.all(np.isfinite(x)):
         row = int(np.argmax(~np.isfinite(x).all(axis=1)))
         what = "NaN" if np.isnan(x[row]).any() else "infinity"
-        raise ValueError(f"{name} contains {what} in row {row}: NaN and inf are not allowed, drop such rows first")
+        raise ValueError(
+            f"{name} contains {what} in row {row}: NaN and inf are not allowed, drop such rows "
+            f"first"
+        )
     check_magnitude(name, x)
     return x
 
@@ -239,7 +265,10 @@ def check_weights(weights: Any, n: int) -> np.ndarray:
     w = check_vector(weights, n, "weights")
     check_magnitude("weights", w)
     if np.any(w < 0) or not np.any(w > 0):
-        raise ValueError(f"weights: expected non-negative numbers, not all of them zero; the least is {w.min():g}")
+        raise ValueError(
+            f"weights: expected non-negative numbers, not all of them zero; the least is "
+            f"{w.min():g}"
+        )
     return w * (n / w.sum())
 
 
@@ -247,18 +276,25 @@ def check_vector(values: Any, n: int, name: str) -> np.ndarray:
     """Return finite numbers with finite squares, one for each of the n rows of X."""
     v = as_array(name, values)
     if v.shape != (n,):
-        raise ValueError(f"{name} has shape {v.shape}: expected ({n},), one number for each row of X")
+        raise ValueError(
+            f"{name} has shape {v.shape}: expected ({n},), one number for each row of X"
+        )
     if not np.all(np.isfinite(v)):
-        raise ValueError(f"{name} contains NaN or infinity, first in row {int(np.argmax(~np.isfinite(v)))}")
+        raise ValueError(
+            f"{name} contains NaN or infinity, first in row {int(np.argmax(~np.isfinite(v)))}"
+        )
     if np.any(np.abs(v) > MOST):
-        raise ValueError(f"{name} has numbers beyond {MOST:.0e}, whose squares overflow: expected smaller ones")
+        raise ValueError(
+            f"{name} has numbers beyond {MOST:.0e}, whose squares overflow: expected smaller ones"
+        )
     return v
 
 
 def values_of(y: Any, values: Any) -> Any:
-    """Return the second argument of a ``fit(X, y=None, weights=None, *, values=None)``, given under either name.
+    """Return the second argument of ``fit``, given under either name, ``y`` or ``values``.
 
-    scikit-learn's pipelines and searches pass it as ``y``, and split it along with X.
+    The signature is ``fit(X, y=None, weights=None, *, values=None)``. scikit-learn's pipelines and
+    searches pass this argument as ``y``, and split it along with X.
     """
     if y is not None and values is not None:
         raise TypeError("y and values are two names of the same argument: give only one of them")
@@ -266,14 +302,14 @@ def values_of(y: Any, values: Any) -> Any:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Return whether a value equals the default, even if copied or pickled; arrays are never compared."""
+    """Return whether a value equals the default, even if copied or pickled; compare no arrays."""
     if isinstance(value, tuple) and isinstance(default, tuple):
         return repr(value) == repr(default)
     return bool(np.isscalar(value) and value == default)
 
 
 def _not_fitted(message: str) -> NotFittedError:
-    """Return the error; if scikit-learn is loaded, one that scikit-learn's own class also catches."""
+    """Return the error; if scikit-learn is loaded, one that its own class also catches."""
     loaded = sys.modules.get("sklearn.exceptions")
     if loaded is None:
         return NotFittedError(message)
@@ -305,9 +341,13 @@ def _check_names(estimator: Estimator, names: np.ndarray | None) -> None:
     missing = sorted(set(fitted) - set(names))
     message = "The feature names should match those that were passed during fit.\n"
     if unexpected:
-        message += "Feature names unseen at fit time:\n" + "".join(f"- {name}\n" for name in unexpected[:5])
+        message += "Feature names unseen at fit time:\n" + "".join(
+            f"- {name}\n" for name in unexpected[:5]
+        )
     if missing:
-        message += "Feature names seen at fit time, yet now missing:\n" + "".join(f"- {n}\n" for n in missing[:5])
+        message += "Feature names seen at fit time, yet now missing:\n" + "".join(
+            f"- {n}\n" for n in missing[:5]
+        )
     if not unexpected and not missing:
         message += "Feature names must be in the same order as they were in fit.\n"
     raise ValueError(message)

@@ -1,9 +1,9 @@
 """Ctrl-C waits while jitted code takes a NumPy generator, and has no effect while draws are saved.
 
-numba unpacks a Generator by calls of Python functions (``ctypes.cast``) whose errors it does not check. If Ctrl-C is
-handled within them, the jitted code runs on with addresses that are not there: the process dies of a segmentation fault
-or a SystemError, and the draws in memory are lost (numba 0.65). Nothing is unpacked in
-:func:`kmc.samplers.inner_chains.generators_of`, which is Python.
+numba unpacks a Generator by calls of Python functions (``ctypes.cast``) whose errors it does not
+check. If Ctrl-C is handled within them, the jitted code runs on with addresses that are not there:
+the process dies of a segmentation fault or a SystemError, and the draws in memory are lost (numba
+0.65). Nothing is unpacked in :func:`kmc.samplers.inner_chains.generators_of`, which is Python.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def uninterrupted() -> Iterator[None]:
 def children_uninterrupted() -> Iterator[None]:
     """Protect processes started in this context from Ctrl-C while they start and import a script.
 
-    They inherit that SIGINT is blocked. Pressed meanwhile, Ctrl-C reaches this process at the end of the context.
+    They inherit that SIGINT is blocked. Pressed meanwhile, Ctrl-C reaches this process at the end
+    of the context.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -79,4 +80,8 @@ def _handler() -> Callable[[int, Any], Any] | None:
     Ctrl-C may be ignored, or end the process, and it is handled in the main thread alone.
     """
     handler = signal.getsignal(signal.SIGINT)
-    return handler if callable(handler) and threading.current_thread() is threading.main_thread() else None
+    return (
+        handler
+        if callable(handler) and threading.current_thread() is threading.main_thread()
+        else None
+    )

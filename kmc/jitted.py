@@ -1,9 +1,9 @@
-"""A fitted function at one point, inside jitted loops: value and gradient, for any kind of function.
+"""A fitted function at one point, in jitted loops: value and gradient, for any kind of function.
 
-numba cannot call methods of Python objects. So a fitted function is a NamedTuple of arrays and numbers, its *state*,
-and each type of state registers two jitted functions. Loops call :func:`value_and_gradient` and :func:`workspace`,
-which numba resolves by the state's type when it compiles them: a new fit does not recompile, a new kind of function
-needs no change in the loops.
+numba cannot call methods of Python objects. So a fitted function is a NamedTuple of arrays and
+numbers, its *state*, and each type of state registers two jitted functions. Loops call
+:func:`value_and_gradient` and :func:`workspace`, which numba resolves by the state's type when it
+compiles them: a new fit does not recompile, a new kind of function needs no change in the loops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ _WORKSPACE: dict[type, Callable[..., Any]] = {}
 _WALL: dict[type, Callable[..., Any]] = {}
 
 
-def register(state: type, workspace: Callable[..., Any], value_and_gradient: Callable[..., Any]) -> None:
+def register(
+    state: type, workspace: Callable[..., Any], value_and_gradient: Callable[..., Any]
+) -> None:
     """Register a NamedTuple type for use in the loops.
 
     Parameters
@@ -28,8 +30,8 @@ def register(state: type, workspace: Callable[..., Any], value_and_gradient: Cal
     workspace : jitted function
         ``workspace(state)`` returns scratch arrays.
     value_and_gradient : jitted function
-        ``value_and_gradient(state, x, gradient, work)`` returns the value at x (d,), writes the gradient into
-        ``gradient`` (d,), and allocates nothing.
+        ``value_and_gradient(state, x, gradient, work)`` returns the value at x (d,), writes the
+        gradient into ``gradient`` (d,), and allocates nothing.
     """
     _WORKSPACE[state] = workspace
     _VALUE_AND_GRADIENT[state] = value_and_gradient
@@ -43,8 +45,8 @@ def register_wall(state: type, wall: Callable[..., Any]) -> None:
     state : type
         A NamedTuple class.
     wall : jitted function
-        ``wall(state, x, normal, work)`` returns the term added to the value at x (d,), and whether x is behind the
-        wall; if so, it writes a vector across the wall into ``normal`` (d,).
+        ``wall(state, x, normal, work)`` returns the term added to the value at x (d,), and whether
+        x is behind the wall; if so, it writes a vector across the wall into ``normal`` (d,).
     """
     _WALL[state] = wall
 
@@ -77,7 +79,11 @@ def _workspace(state):
 @overload(value_and_gradient)
 def _value_and_gradient(state, x, gradient, work):
     jitted = _VALUE_AND_GRADIENT.get(getattr(state, "instance_class", object))
-    return None if jitted is None else lambda state, x, gradient, work: jitted(state, x, gradient, work)
+    return (
+        None
+        if jitted is None
+        else lambda state, x, gradient, work: jitted(state, x, gradient, work)
+    )
 
 
 @overload(wall)

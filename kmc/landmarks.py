@@ -15,15 +15,18 @@ _BLOCK = 64  # points whose diagonal entries are computed together
 METHODS = ("uniform", "pivoted-cholesky", "k-means")
 
 
-def choose(method: Any, points: np.ndarray, count: int, rng: np.random.Generator, kernel: Any = None) -> np.ndarray:
+def choose(
+    method: Any, points: np.ndarray, count: int, rng: np.random.Generator, kernel: Any = None
+) -> np.ndarray:
     """Choose landmarks by the name of a method, or return those that the user gave.
 
     Parameters
     ----------
     method : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
-        "uniform": distinct points of the sample, at random. "pivoted-cholesky": one at a time, the point with the
-        largest remaining diagonal entry of the kernel matrix (Fine and Scheinberg 2001), the most even of the three.
-        "k-means": centers of clusters, which are not points of the sample.
+        "uniform": distinct points of the sample, at random. "pivoted-cholesky": one at a time, the
+        point with the largest remaining diagonal entry of the kernel matrix (Fine and Scheinberg
+        2001), the most even of the three. "k-means": centers of clusters, which are not points of
+        the sample.
     points : ndarray, shape (n, d)
     count : int
         Largest number of landmarks; all distinct points if there are fewer.
@@ -38,7 +41,10 @@ def choose(method: Any, points: np.ndarray, count: int, rng: np.random.Generator
     if not isinstance(method, str):
         return _given(method, points.shape[1])
     if method not in METHODS:
-        raise ValueError(f"landmarks={method!r}: expected {', '.join(map(repr, METHODS))} or an array of shape (m, d)")
+        raise ValueError(
+            f"landmarks={method!r}: expected {', '.join(map(repr, METHODS))} or an array of shape "
+            f"(m, d)"
+        )
     _, first = np.unique(points, axis=0, return_index=True)
     distinct = points[np.sort(first)]
     if len(distinct) <= count:
@@ -53,9 +59,10 @@ def choose(method: Any, points: np.ndarray, count: int, rng: np.random.Generator
 
 
 def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
-    """Return the indices of the pivots of an incomplete Cholesky factorization of the kernel matrix.
+    """Return the pivot indices of an incomplete Cholesky factorization of the kernel matrix.
 
-    It takes O(n count²) time. Fewer than ``count`` are returned if the remaining matrix is numerically zero.
+    It takes O(n count²) time. Fewer than ``count`` are returned if the remaining matrix is
+    numerically zero.
     """
     residual = _diagonal(kernel, points)
     floor = 1e-12 * residual.max()
@@ -66,7 +73,8 @@ def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
         if residual[pivot] <= floor:
             break
         column = (
-            kernel_derivative(kernel, "k", points, points[pivot : pivot + 1])[:, 0] - factor[:, :k] @ factor[pivot, :k]
+            kernel_derivative(kernel, "k", points, points[pivot : pivot + 1])[:, 0]
+            - factor[:, :k] @ factor[pivot, :k]
         )
         factor[:, k] = column / np.sqrt(residual[pivot])
         residual = np.maximum(residual - factor[:, k] ** 2, 0.0)
@@ -77,21 +85,31 @@ def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
 
 def _diagonal(kernel, points):
     parts = (points[start : start + _BLOCK] for start in range(0, len(points), _BLOCK))
-    return np.concatenate([np.diagonal(kernel_derivative(kernel, "k", part, part)) for part in parts]).copy()
+    return np.concatenate(
+        [np.diagonal(kernel_derivative(kernel, "k", part, part)) for part in parts]
+    ).copy()
 
 
 def _given(points, dim):
     given = as_array("landmarks", points)
     if given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.all(np.isfinite(given)):
-        raise ValueError(f"landmarks has shape {given.shape}: expected finite points of shape (m, {dim}), m >= 1")
+        raise ValueError(
+            f"landmarks has shape {given.shape}: expected finite points of shape (m, {dim}), m >= 1"
+        )
     check_magnitude("landmarks", given)
     return given
 
 
 def spread(
-    points: np.ndarray, count: int, rng: np.random.Generator, weights: np.ndarray | None = None, rim: float = 0.25
+    points: np.ndarray,
+    count: int,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
+    rim: float = 0.25,
 ) -> np.ndarray:
-    """Return the indices of ``count`` points: a random part, and farthest points that cover the edge, too.
+    """Return the indices of ``count`` points.
+
+    A part of them is random, and farthest points cover the edge, too.
 
     Parameters
     ----------

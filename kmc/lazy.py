@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 
-def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``, from the imports in its stub.
+def attach(
+    package: str, file: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__`` from the imports in its stub.
 
-    The stub lists each public name once, as ``from home import name as name``: type checkers read the same list.
+    The stub lists each public name once, as ``from home import name as name``: type checkers read
+    the same list.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Small dense problems at the end of every fit, and large symmetric systems, given only by products with vectors."""
+"""Small dense problems at the end of every fit, and large symmetric systems.
+
+The large systems are given only by products with vectors.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from scipy import linalg
 
 FEW = 0.2
-"""Share of all eigenvectors up to which computing these alone takes less time than computing all."""
+"""Share of all eigenvectors up to which computing these alone is faster than computing all."""
 
 
 def eigh(matrix: np.ndarray, driver: str = "evd") -> tuple[np.ndarray, np.ndarray]:
@@ -23,12 +26,15 @@ def eigh(matrix: np.ndarray, driver: str = "evd") -> tuple[np.ndarray, np.ndarra
     return linalg.eigh(matrix, check_finite=False, driver=driver)
 
 
-def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8, most: int | None = None) -> np.ndarray:
+def eigen_whitening(
+    gram: np.ndarray, tolerance: float = 2e-8, most: int | None = None
+) -> np.ndarray:
     """Return W = V s^-1/2 of a Gram matrix (p, p) = V diag(s) Vᵀ, shape (p, r), with Wᵀ G W = I.
 
-    The r eigenvalues above ``tolerance`` times the largest are kept, in descending order: r is the numerical rank, or
-    ``most`` if that is smaller. Below the square root of the machine epsilon they are rounding errors, and so are forms
-    in those directions, which would give spurious modes in an eigenproblem.
+    The r eigenvalues above ``tolerance`` times the largest are kept, in descending order: r is the
+    numerical rank, or ``most`` if that is smaller. Below the square root of the machine epsilon
+    they are rounding errors, and so are forms in those directions, which would give spurious modes
+    in an eigenproblem.
 
     Raises
     ------
@@ -44,22 +50,26 @@ def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8, most: int | None 
         kept = np.flatnonzero(s > tolerance * max(s[-1], 0.0))[::-1][:most]
         if len(kept):
             return v[:, kept] / np.sqrt(s[kept])
-    raise linalg.LinAlgError(f"the Gram matrix of {len(gram)} functions is zero or not finite: no basis is left")
+    raise linalg.LinAlgError(
+        f"the Gram matrix of {len(gram)} functions is zero or not finite: no basis is left"
+    )
 
 
 def generalized_eigh(a: np.ndarray, b: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the ``count`` largest eigenvalues μ of A v = μ B v, and their vectors (p, count).
 
-    The eigenvalues are descending, and VᵀBV = I. A is symmetric, and B is symmetric and positive definite;
-    scipy.linalg.LinAlgError if B is not positive definite.
+    The eigenvalues are descending, and VᵀBV = I. A is symmetric, and B is symmetric and positive
+    definite; scipy.linalg.LinAlgError if B is not positive definite.
     """
     p = len(a)
-    values, vectors = linalg.eigh(a, b, subset_by_index=[max(p - count, 0), p - 1], check_finite=False)
+    values, vectors = linalg.eigh(
+        a, b, subset_by_index=[max(p - count, 0), p - 1], check_finite=False
+    )
     return values[::-1], vectors[:, ::-1]
 
 
 class RidgePath(NamedTuple):
-    """Solutions of (M + λ I) β = b for every λ at the cost of one eigendecomposition M = V diag(s) Vᵀ."""
+    """Solutions of (M + λ I) β = b for every λ from one eigendecomposition M = V diag(s) Vᵀ."""
 
     eigenvalues: np.ndarray  # (p,)
     vectors: np.ndarray  # (p, p), columns
@@ -76,7 +86,9 @@ def ridge_path(matrix: np.ndarray, target: np.ndarray) -> RidgePath:
     return RidgePath(np.maximum(eigenvalues, 0.0), vectors, vectors.T @ target)
 
 
-def ridge_system(matrix: np.ndarray, penalty: np.ndarray, regularization: float, jitter: float | str) -> np.ndarray:
+def ridge_system(
+    matrix: np.ndarray, penalty: np.ndarray, regularization: float, jitter: float | str
+) -> np.ndarray:
     """Return A + λP + jitter I; "auto" is 1e-9 of the mean diagonal, small enough not to matter."""
     system = matrix + regularization * penalty
     diagonal = np.einsum("ii->i", system)
@@ -85,9 +97,13 @@ def ridge_system(matrix: np.ndarray, penalty: np.ndarray, regularization: float,
 
 
 def ridge_solution(
-    matrix: np.ndarray, target: np.ndarray, penalty: np.ndarray, regularization: float, jitter: float | str = "auto"
+    matrix: np.ndarray,
+    target: np.ndarray,
+    penalty: np.ndarray,
+    regularization: float,
+    jitter: float | str = "auto",
 ) -> np.ndarray:
-    """Solve (A + λP + jitter I) β = target; the shortest β if that system is singular to working precision.
+    """Solve (A + λP + jitter I) β = target; the shortest β if the system is numerically singular.
 
     Parameters
     ----------
@@ -107,7 +123,7 @@ def ridge_solution(
 
 
 def symmetric_power(matrix: np.ndarray, power: float, floor: float = 0.0) -> np.ndarray:
-    """Return a power of a symmetric matrix, whose eigenvalues are first raised to at least ``floor``."""
+    """Return a power of a symmetric matrix, with eigenvalues first raised to at least ``floor``."""
     eigenvalues, vectors = linalg.eigh(matrix, check_finite=False)
     return (vectors * np.maximum(eigenvalues, floor) ** power) @ vectors.T
 
@@ -135,13 +151,15 @@ def solve_shifted(
     tolerance: float = 1e-7,
     most: int = 2000,
 ) -> Iterate:
-    r"""Solve (M + shift I) x = b by preconditioned conjugate gradients, M symmetric and non-negative.
+    r"""Solve (M + shift I) x = b by preconditioned conjugate gradients.
 
-    In ridge regression with M = K, a kernel matrix, b - Kx is the residual of the data and equals shift x at the
-    solution. The residual r of the system is the difference of the two, and the fitted values are within
-    :math:`|K (K + \mathrm{shift})^{-1} r| \le |r|` of those of the exact solution. The iteration stops at
-    :math:`|r| \le \mathrm{tolerance}\; |\mathrm{shift}\; x|`: the absolute tolerance decreases automatically with the
-    shift.
+    M is symmetric and non-negative.
+
+    In ridge regression with M = K, a kernel matrix, b - Kx is the residual of the data and equals
+    shift x at the solution. The residual r of the system is the difference of the two, and the
+    fitted values are within :math:`|K (K + \mathrm{shift})^{-1} r| \le |r|` of those of the exact
+    solution. The iteration stops at :math:`|r| \le \mathrm{tolerance}\; |\mathrm{shift}\; x|`: the
+    absolute tolerance decreases automatically with the shift.
 
     Parameters
     ----------
@@ -160,8 +178,8 @@ def solve_shifted(
     Returns
     -------
     Iterate
-        ``error`` is computed from the residual of x: rounding separates it from that of the recurrence, which
-        is then restarted. The solver gives up when restarts no longer help.
+        ``error`` is computed from the residual of x: rounding separates it from that of the
+        recurrence, which is then restarted. The solver gives up when restarts no longer help.
 
     References
     ----------
@@ -193,7 +211,10 @@ def solve_shifted(
 
 
 def _run(product, shift, x, residual, precondition, tolerance, most):
-    """Run conjugate gradients from x until the recurrence's residual is small; return x and the number of steps."""
+    """Run conjugate gradients from x until the recurrence's residual is small.
+
+    Return x and the number of steps.
+    """
     x, direction, last, steps = x.copy(), np.zeros_like(x), np.inf, 0
     while steps < most and _ratio(residual, shift, x) > tolerance:
         z = residual if precondition is None else precondition(residual)

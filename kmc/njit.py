@@ -1,7 +1,8 @@
 """Compilation by numba, cached on disk: in a private temporary folder where numba finds no other.
 
-numba keeps compiled code beside a module's source or in the user's cache folder. In containers, on batch nodes and in
-services neither may be writable, and then ``numba.njit(cache=True)`` raises an error.
+numba keeps compiled code beside a module's source or in the user's cache folder. In containers, on
+batch nodes and in services neither may be writable, and then ``numba.njit(cache=True)`` raises an
+error.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def njit(*, allocates: bool = True, **options: Any) -> Callable[[_Function], _Function]:
-    """Return a decorator: ``numba.njit`` with these options and with a cache, if there is any place for one.
+    """Return a decorator: ``numba.njit`` with these options, and with a cache if there is a place.
 
     numba loads what is in the cache, so the folder must be safe against other users.
 
-    A function that allocates no array, and calls none that does, need not count references to arrays. Where a state of
-    many arrays is passed on, counting takes several times as long as the arithmetic of a small surrogate.
+    A function that allocates no array, and calls none that does, need not count references to
+    arrays. Where a state of many arrays is passed on, counting takes several times as long as the
+    arithmetic of a small surrogate.
 
     Raises
     ------
@@ -41,7 +43,8 @@ def njit(*, allocates: bool = True, **options: Any) -> Callable[[_Function], _Fu
             "to debug a log-density that is compiled by numba, pass its attribute py_func instead"
         )
 
-    # Nobody takes the address of a function. A callee would inherit its caller's "_nrt", if it had none of its own.
+    # Nobody takes the address of a function. A callee would inherit its caller's "_nrt", if it had
+    # none of its own.
     options = {"cache": True, "no_cfunc_wrapper": True, "_nrt": allocates} | options
 
     def compiled(function: _Function) -> _Function:
@@ -61,7 +64,10 @@ def njit(*, allocates: bool = True, **options: Any) -> Callable[[_Function], _Fu
 
 @cache
 def _temporary_folder() -> Path | None:
-    """Return a private folder, or None where nothing is writable, and warn once, but not in each worker process."""
+    """Return a private folder, or None where nothing is writable.
+
+    Warn once, but not in each worker process.
+    """
     try:
         folder = private_folder()
         kept = f"is kept in {folder}"
@@ -70,8 +76,9 @@ def _temporary_folder() -> Path | None:
         kept = "is not kept, and compiled again in each process"
     if multiprocessing.current_process().name == "MainProcess":
         warn(
-            f"compiled code {kept}, because neither the folder of kmc nor your cache folder is writable: "
-            "set the environment variable NUMBA_CACHE_DIR to a writable folder that lasts, to compile only once"
+            f"compiled code {kept}, because neither the folder of kmc nor your cache folder is "
+            "writable: set the environment variable NUMBA_CACHE_DIR to a writable folder that "
+            "lasts, to compile only once"
         )
     return folder
 
@@ -81,7 +88,7 @@ def _temporary_folder() -> Path | None:
 
 @njit()
 def dot(a, b, out):
-    """Write the product of a matrix and a vector, or of a vector and a matrix, into ``out``, by BLAS.
+    """Write the product of a matrix and a vector, or of a vector and a matrix, to ``out`` by BLAS.
 
     numba does not compile this inside functions that do not count references.
     """
@@ -90,7 +97,7 @@ def dot(a, b, out):
 
 @njit(allocates=False)
 def sum_of(x):
-    """Return the sum of x (n,), as eight sums side by side: one alone would wait for each of its additions."""
+    """Return the sum of x (n,), as eight sums side by side: one alone waits for each addition."""
     whole = x.size - x.size % 8
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     for i in range(0, whole, 8):

@@ -1,4 +1,4 @@
-"""Load pickles: the only place in the package that does, because loading a pickle can run any code."""
+"""Load pickles: the only place in the package that does, as loading a pickle can run any code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def load_pickle(content: bytes, *, trust: bool) -> Any:
     content : bytes
         A pickle, also one that cloudpickle wrote.
     trust : bool
-        The user's decision. Only bytes that this program sent to its own workers are trusted without asking.
+        The user's decision. Only bytes that this program sent to its own workers are trusted
+        without asking.
 
     Raises
     ------

@@ -12,13 +12,28 @@ from kmc.bases import Basis, Contraction, FourierFeatures, KernelSections, Monom
 from kmc.bases.base import as_basis, is_basis
 from kmc.checks import as_array, check_count, check_number
 from kmc.errors import warn
-from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vector, check_weights, values_of
+from kmc.estimator import (
+    DataConversionWarning,
+    Estimator,
+    as_points,
+    check_vector,
+    check_weights,
+    values_of,
+)
 from kmc.forms import Forms, accumulate, accumulate_folds
 from kmc.forms.stream import is_iterator
 from kmc.kernels import median_distance
 from kmc.linalg import ridge_solution
 from kmc.seeds import Seed, as_generator
-from kmc.selection import Kernels, Numbers, Search, folds_of, held_out, kernel_candidates, numbers_or
+from kmc.selection import (
+    Kernels,
+    Numbers,
+    Search,
+    folds_of,
+    held_out,
+    kernel_candidates,
+    numbers_or,
+)
 from kmc.source import SELECTION, Source, is_stream, look, open_source, unzipped
 
 __all__ = ["HermiteRegression"]
@@ -41,29 +56,31 @@ class HermiteRegression(Estimator):
     .. math:: \min_{c, \alpha}\; \frac1n \sum_k (f(x_k) - v_k)^2 + \mu\, |\nabla f(x_k) - t_k|^2
         + \lambda\, \alpha^\top P \alpha, \qquad f = c + \sum_i \alpha_i \varphi_i
 
-    in p functions φ with Gram matrix P. For kernel sections at landmarks these are algorithms 4 (dot-product kernels)
-    and 5 (distance kernels) of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral
-    algorithms", with weights, a penalty and an intercept; theirs are obtained by ``fit_intercept=False,
-    gradient_weight=1, regularization=0``.
+    in p functions φ with Gram matrix P. For kernel sections at landmarks these are algorithms 4
+    (dot-product kernels) and 5 (distance kernels) of Cabannes and Bach (2023), "The Galerkin method
+    beats graph-based approaches for spectral algorithms", with weights, a penalty and an intercept;
+    theirs are obtained by ``fit_intercept=False, gradient_weight=1, regularization=0``.
 
     Parameters
     ----------
     kernel : str, kernel or list of them
-        A name as in :func:`kmc.kernels.kernel_of` or an object from :mod:`kmc.kernels`; from a list, the one with the
-        smallest held-out loss is chosen. A dot-product kernel is not translation-invariant: subtract a common offset of
-        X first.
+        A name as in :func:`kmc.kernels.kernel_of` or an object from :mod:`kmc.kernels`; from a
+        list, the one with the smallest held-out loss is chosen. A dot-product kernel is not
+        translation-invariant: subtract a common offset of X first.
     bandwidth : float, "median", "cv" or sequence of float
-        In the units of X; "median" is the median distance between samples; "cv" and a sequence are candidates to choose
-        from. A kernel object has its own scale: "median" keeps it, numbers multiply it.
+        In the units of X; "median" is the median distance between samples; "cv" and a sequence are
+        candidates to choose from. A kernel object has its own scale: "median" keeps it, numbers
+        multiply it.
     regularization : float, "cv" or sequence of float
         λ.
     gradient_weight : float
-        μ, not negative, in the square of the units of X. If both are noisy, the best choice is the ratio of the
-        variances of a value and of a component of a gradient.
+        μ, not negative, in the square of the units of X. If both are noisy, the best choice is the
+        ratio of the variances of a value and of a component of a gradient.
     basis : {"sections", "fourier", "monomials"} or Basis
-        Kernel sections at landmarks, random Fourier features of the kernel, all monomials up to ``degree`` in
-        standardized coordinates, or an object from :mod:`kmc.bases`. The last two do not use a kernel. The penalty
-        is the Gram matrix of the basis, or the identity if it has none.
+        Kernel sections at landmarks, random Fourier features of the kernel, all monomials up to
+        ``degree`` in standardized coordinates, or an object from :mod:`kmc.bases`. The last two do
+        not use a kernel. The penalty is the Gram matrix of the basis, or the identity if it has
+        none.
     n_basis : int
         Number of landmarks or of features; all distinct samples if there are fewer.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (p, d)
@@ -88,15 +105,16 @@ class HermiteRegression(Estimator):
     kernel_, bandwidth_, regularization_
         The chosen ones; the first two are None for a basis without a kernel.
     cv_results_ : dict of ndarray
-        The candidates (kernel, bandwidth, regularization), their held-out loss ``objective`` and its ``std_error``;
-        empty if there was nothing to choose.
+        The candidates (kernel, bandwidth, regularization), their held-out loss ``objective`` and
+        its ``std_error``; empty if there was nothing to choose.
     n_features_in_ : int
 
     Notes
     -----
-    Assembly takes O(n p² + n p d) time for each bandwidth, in blocks of bounded memory, and the solution O(p³) for each
-    regularization and fold. With more than 50,000 samples, 50,000 are used to choose landmarks, bandwidth and
-    regularization, at random or, for an iterator, the first; the final fit uses all samples.
+    Assembly takes O(n p² + n p d) time for each bandwidth, in blocks of bounded memory, and the
+    solution O(p³) for each regularization and fold. With more than 50,000 samples, 50,000 are used
+    to choose landmarks, bandwidth and regularization, at random or, for an iterator, the first; the
+    final fit uses all samples.
 
     Examples
     --------
@@ -141,14 +159,22 @@ class HermiteRegression(Estimator):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, gradients: Any = None, weights: Any = None, *, values: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        gradients: Any = None,
+        weights: Any = None,
+        *,
+        values: Any = None,
+    ) -> Self:
         """Fit to samples.
 
         Parameters
         ----------
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-            Points, n >= 2. Without y, an iterator of tuples of blocks: points and values, or points, values and
-            gradients.
+            Points, n >= 2. Without y, an iterator of tuples of blocks: points and values, or
+            points, values and gradients.
         y, values : array_like (n,), or in blocks as X
             Values of the function at these points, under either name.
         gradients : array_like (n, d), or in blocks as X, optional
@@ -163,8 +189,8 @@ class HermiteRegression(Estimator):
         Raises
         ------
         ValueError, TypeError
-            Points, values or gradients are not finite or have inconsistent shapes, or a parameter is out of its
-            range; the message names it.
+            Points, values or gradients are not finite or have inconsistent shapes, or a parameter
+            is out of its range; the message names it.
         """
         source = self._read(X, values_of(y, values), gradients, weights)
         check_number(self, "gradient_weight", 0, ends="[)")
@@ -185,7 +211,10 @@ class HermiteRegression(Estimator):
         return self._function().gradient(x)
 
     def score(self, X: Any, y: Any, weights: Any = None) -> float:
-        """Return R², the coefficient of determination, of values y (n,) at X (n, d): 1 is best, 0 that of the mean."""
+        """Return R², the coefficient of determination, of values y (n,) at X (n, d).
+
+        The best value is 1, and that of the mean is 0.
+        """
         predicted = self.predict(X)
         return _determination(predicted, self._values(y, len(predicted)), weights)
 
@@ -193,19 +222,25 @@ class HermiteRegression(Estimator):
         if values is None and is_iterator(X):
             X, values, gradients = _unzipped(X, gradients)
         if values is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
         source = open_source(self, X, weights)
         if is_stream(X):
             return source.beside(values, gradients)
         x = source.x
         return source.beside(
-            self._values(values, len(x)), None if gradients is None else _gradients(gradients, x.shape)
+            self._values(values, len(x)),
+            None if gradients is None else _gradients(gradients, x.shape),
         )
 
     def _values(self, y, n):
         shape = as_array("y", y).shape
         if len(shape) == 2 and shape[1] == 1:
-            warn("A column-vector y was passed when a 1d array was expected: use y.ravel()", DataConversionWarning)
+            warn(
+                "A column-vector y was passed when a 1d array was expected: use y.ravel()",
+                DataConversionWarning,
+            )
             y = np.asarray(y).ravel()
         return check_vector(y, n, "y")
 
@@ -216,7 +251,9 @@ class HermiteRegression(Estimator):
         self.n_features_in_ = samples.x.shape[1]
         median = median_distance(samples.x)
         unit = 1.0 + (0.0 if samples.gradients is None else self.gradient_weight / median**2)
-        search = Search(numbers_or("regularization", self.regularization, unit * np.array(REGULARIZATIONS)))
+        search = Search(
+            numbers_or("regularization", self.regularization, unit * np.array(REGULARIZATIONS))
+        )
         compared = settings(self, samples.x, median, rng)
         labels = np.zeros(len(samples.x), int)
         open_choice = len(compared) * len(search.regularizations) > 1
@@ -236,19 +273,29 @@ class HermiteRegression(Estimator):
         self.cv_results_ = search.table()
 
     def _losses(self, setting, samples, labels=None):
-        """Return a list of the losses over each fold, or of the one over all samples, from one pass."""
+        """List the losses over each fold, or the one over all samples, from one pass."""
         forms: tuple[str, ...] = ("mass", "values")
         if samples.gradients is not None:
             forms = (*forms, "dirichlet", "gradients")
-        data = {"weights": samples.weights, "values": samples.values, "gradients": samples.gradients}
+        data = {
+            "weights": samples.weights,
+            "values": samples.values,
+            "gradients": samples.gradients,
+        }
         if labels is None:
             sums = [accumulate(setting.basis, samples.x, forms, **data)]
         else:
             sums = accumulate_folds(setting.basis, samples.x, forms, labels, **data)
-        return [HermiteLoss(one, float(self.gradient_weight), bool(self.fit_intercept)) for one in sums]
+        return [
+            HermiteLoss(one, float(self.gradient_weight), bool(self.fit_intercept)) for one in sums
+        ]
 
     def _set(self, setting, loss, regularization):
-        self.kernel_, self.basis_, self.regularization_ = setting.kernel, setting.basis, regularization
+        self.kernel_, self.basis_, self.regularization_ = (
+            setting.kernel,
+            setting.basis,
+            regularization,
+        )
         self.bandwidth_ = None if setting.kernel is None else setting.candidate.bandwidth
         self.coefficients_, self.intercept_ = loss.solution(setting.penalty(), regularization)
 
@@ -257,9 +304,12 @@ class HermiteRegression(Estimator):
 
 
 def _held_out(parts, total, penalty, regularizations):
-    """Return the loss (parts, l) of each part at the solution of the remaining parts, for each regularization."""
+    """Return the loss (parts, l) of each part at the others' solution, for each regularization."""
     return np.array(
-        [[part(*rest.solution(penalty, r)) for r in regularizations] for rest, part in held_out(parts, total)]
+        [
+            [part(*rest.solution(penalty, r)) for r in regularizations]
+            for rest, part in held_out(parts, total)
+        ]
     )
 
 
@@ -282,7 +332,10 @@ def _gradients(gradients, shape):
 
 
 def _determination(predicted, true, weights):
-    """Return 1 - Σ w |predicted - true|² / Σ w |true - mean|²; for constant truth, 1 if it is met and 0 if not."""
+    """Return 1 - Σ w |predicted - true|² / Σ w |true - mean|².
+
+    For constant truth, return 1 if it is met and 0 if not.
+    """
     w = check_weights(weights, len(true))
     columns, errors = true.reshape(len(true), -1), (predicted - true).reshape(len(true), -1)
     error = np.sum(w @ errors**2)
@@ -312,12 +365,17 @@ class HermiteSetting(NamedTuple):
         return np.eye(self.basis.size) if gram is None else gram
 
 
-def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator) -> list[HermiteSetting]:
-    """List all settings that the parameters of an estimator leave open; set its ``landmarks_`` if there are any."""
+def settings(
+    model: Any, x: np.ndarray, median: float, rng: np.random.Generator
+) -> list[HermiteSetting]:
+    """List all settings that an estimator leaves open; set its ``landmarks_`` if there are any."""
     if is_basis(model.basis):
         return [_without_kernel(as_basis(model.basis))]
     if not isinstance(model.basis, str) or model.basis not in BASES:
-        raise ValueError(f"basis={model.basis!r}: expected {', '.join(map(repr, BASES))} or an object of kmc.bases")
+        raise ValueError(
+            f"basis={model.basis!r}: expected {', '.join(map(repr, BASES))} or an object of "
+            f"kmc.bases"
+        )
     if model.basis == "monomials":
         check_count(model, "degree", 1)
         return [_without_kernel(Monomials.about(x, model.degree))]
@@ -331,7 +389,9 @@ def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator)
         bases = [KernelSections(kernel, model.landmarks_) for kernel in kernels]
     else:
         seed = int(rng.integers(2**63))  # the same draw, rescaled, for every bandwidth
-        bases = [FourierFeatures.draw(kernel, model.n_basis, x.shape[1], seed) for kernel in kernels]
+        bases = [
+            FourierFeatures.draw(kernel, model.n_basis, x.shape[1], seed) for kernel in kernels
+        ]
     return [HermiteSetting(*parts) for parts in zip(candidates, kernels, bases, strict=True)]
 
 
@@ -344,11 +404,11 @@ def _without_kernel(basis):
 
 @dataclass(frozen=True)
 class HermiteLoss:
-    r"""E[(f - y)²] + μ E[|∇f - t|²] of f = c + αᵀφ over weighted samples, computed from their forms.
+    r"""E[(f - y)²] + μ E[|∇f - t|²] of f = c + αᵀφ over weighted samples, from their forms.
 
-    With M and v the covariances of φ with itself and with y, D = E[<∇φ, ∇φᵀ>] and g = E[<∇φ, t>], the best α solves
-    (M + μ D) α = v + μ g. Without an intercept c, M and v are raw second moments: that is A α = b of Cabannes and Bach
-    (2023), appendix B.4, where μ = 1.
+    With M and v the covariances of φ with itself and with y, D = E[<∇φ, ∇φᵀ>] and g = E[<∇φ, t>],
+    the best α solves (M + μ D) α = v + μ g. Without an intercept c, M and v are raw second moments:
+    that is A α = b of Cabannes and Bach (2023), appendix B.4, where μ = 1.
 
     Attributes
     ----------
@@ -382,7 +442,7 @@ class HermiteLoss:
         return matrix, target
 
     def solution(self, penalty: np.ndarray, regularization: float) -> tuple[np.ndarray, float]:
-        """Solve for α (p,) and c that minimize the loss + λ αᵀPα; c is zero without an intercept."""
+        """Solve for α (p,) and c that minimize the loss + λ αᵀPα; c is 0 without an intercept."""
         matrix, target = self.system()
         jitter = JITTER * np.trace(matrix) / len(matrix)
         coefficients = ridge_solution(matrix, target, penalty, regularization, jitter)
@@ -392,7 +452,9 @@ class HermiteLoss:
         """Return the loss of the f with these coefficients α (p,) and this intercept c."""
         forms = self.forms
         bias = self._mean_residual(coefficients) - intercept
-        spread = coefficients @ (forms.centered_mass() @ coefficients - 2.0 * forms.centered_values())
+        spread = coefficients @ (
+            forms.centered_mass() @ coefficients - 2.0 * forms.centered_values()
+        )
         loss = bias**2 + forms.value_variance() + spread
         if forms.gradients is not None:
             square = coefficients @ (forms.get("dirichlet") @ coefficients - 2.0 * forms.gradients)
@@ -401,4 +463,7 @@ class HermiteLoss:
 
     def _mean_residual(self, coefficients):
         """Return E[y - αᵀφ]."""
-        return float((self.forms.get("value_sum") - self.forms.get("mean") @ coefficients) / self.forms.weight)
+        return float(
+            (self.forms.get("value_sum") - self.forms.get("mean") @ coefficients)
+            / self.forms.weight
+        )

@@ -36,17 +36,17 @@ def report(
 ) -> Path:
     """Write a result as one HTML page: cost, verdict, warnings, summary and pictures.
 
-    The page needs no network and no other file: pictures are inside it. It has the verdict of the run's checks, each
-    warning with its advice, what was run and what it cost, ArviZ's summary, the pairs plot, traces and ranks of the
-    parameters that mix worst, the slowest functions of all parameters, the acceptance along the run, the surrogate
-    against the true log-density, along the chains and along the slowest mode, where the result has both, and how to
-    cite.
+    The page needs no network and no other file: pictures are inside it. It has the verdict of the
+    run's checks, each warning with its advice, what was run and what it cost, ArviZ's summary, the
+    pairs plot, traces and ranks of the parameters that mix worst, the slowest functions of all
+    parameters, the acceptance along the run, the surrogate against the true log-density, along the
+    chains and along the slowest mode, where the result has both, and how to cite.
 
     Parameters
     ----------
     idata : InferenceData or DataTree
-        A result of :func:`kmc.sample` or :func:`kmc.load`. Draws of other libraries work as well; what they do not
-        record is left out.
+        A result of :func:`kmc.sample` or :func:`kmc.load`. Draws of other libraries work as well;
+        what they do not record is left out.
     path : path
         File to write, such as "report.html". An existing file is replaced.
     var_names : sequence of str, optional
@@ -72,8 +72,12 @@ def report(
     --------
     >>> import pathlib, tempfile
     >>> import kmc
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, sampler="random-walk", draws=200, seed=1, progress=False)
-    >>> path = kmc.report(idata, pathlib.Path(tempfile.mkdtemp(), "report.html"), title="Two normal variables")
+    >>> idata = kmc.sample(
+    ...     lambda x: -0.5 * x @ x, dim=2, sampler="random-walk", draws=200, seed=1, progress=False
+    ... )
+    >>> path = kmc.report(
+    ...     idata, pathlib.Path(tempfile.mkdtemp(), "report.html"), title="Two normal variables"
+    ... )
     >>> path.name, "few-tail-draws" in path.read_text(encoding="utf-8")
     ('report.html', True)
     """
@@ -82,7 +86,9 @@ def report(
     try:
         target = Path(path)
     except TypeError:
-        raise TypeError(f'path={path!r}: expected the name of a file, such as "report.html"') from None
+        raise TypeError(
+            f'path={path!r}: expected the name of a file, such as "report.html"'
+        ) from None
     require_matplotlib()
     facts = facts_of(idata, var_names)
     page = Page(title)
@@ -115,7 +121,8 @@ def pictures(idata: Any, facts: Facts) -> Iterator[str]:
     modes = None
     if len(moving) > 1 and facts.draws >= FEWEST_FOR_MODES:
         posterior = idata["posterior"]
-        draws = posterior.to_dataset() if hasattr(posterior, "to_dataset") else posterior  # a node of a DataTree
+        # a node of a DataTree
+        draws = posterior.to_dataset() if hasattr(posterior, "to_dataset") else posterior
         names = [facts.columns[i].name for i in moving]
         kept = kept_modes(idata, names)
         modes = slow_modes(draws, 2, var_names=names) if kept is None else kept.isel(mode=slice(2))
@@ -134,7 +141,11 @@ def _pairs(idata: Any, facts: Facts, moving: list[int]) -> str:
     side = min(2.0 + 1.1 * len(names), 9.5)
     figure = _figure(side, side, constrained=False)
     plot_pairs(idata, names, max_rows=None, figure=figure)
-    which = "" if len(shown) == len(facts.columns) else f" Of {len(facts.columns)} parameters, those that mix worst."
+    which = (
+        ""
+        if len(shown) == len(facts.columns)
+        else f" Of {len(facts.columns)} parameters, those that mix worst."
+    )
     text = f"Marginal distribution of each parameter, and of each pair: {', '.join(names)}."
     return _shown(figure, text, text + which)
 
@@ -147,14 +158,21 @@ def _traces(facts: Facts) -> str:
         values = facts.values(facts.columns[i])
         every = max(1, values.shape[1] // _POINTS)
         for chain, line in enumerate(values):
-            left.plot(np.arange(line.size)[::every], line[::every], linewidth=0.5, color=LINES[chain % len(LINES)])
+            left.plot(
+                np.arange(line.size)[::every],
+                line[::every],
+                linewidth=0.5,
+                color=LINES[chain % len(LINES)],
+            )
         _ranks(right, values)
         left.set_ylabel(facts.columns[i].name, color=INK)
     axes[0, 0].set_title("draws of each chain", fontsize=10, color=INK)
     axes[0, 1].set_title("ranks, one line for each chain", fontsize=10, color=INK)
     names = ", ".join(facts.columns[i].name for i in chosen)
     text = f"Traces and rank histograms of the parameters with the fewest effective draws: {names}."
-    return _shown(figure, text, text + " Chains that have mixed look alike, and their ranks are flat.")
+    return _shown(
+        figure, text, text + " Chains that have mixed look alike, and their ranks are flat."
+    )
 
 
 def _ranks(ax: Any, values: np.ndarray) -> None:
@@ -172,13 +190,20 @@ def _acceptance(idata: Any, stats: Any) -> str:
     plot_acceptance(idata, ax=figure.subplots())
     means = stats["acceptance_rate"].mean("draw").values
     text = "Acceptance rate along the run, one line for each chain"
-    return _shown(figure, f"{text}; means from {min(means):.2f} to {max(means):.2f}.", f"{text}, averaged over blocks.")
+    return _shown(
+        figure,
+        f"{text}; means from {min(means):.2f} to {max(means):.2f}.",
+        f"{text}, averaged over blocks.",
+    )
 
 
 def _modes(modes: Any) -> str:
     figure = _figure(9.0, 0.6 + 1.7 * modes.sizes["mode"])
     plot_slow_modes(modes, figure=figure)
-    text = "The slowest functions of all parameters along the chains, and the parameters that they correlate with."
+    text = (
+        "The slowest functions of all parameters along the chains, and the parameters that they "
+        "correlate with."
+    )
     return _shown(figure, text, f"{text} {modes.attrs['verdict']}")
 
 
@@ -193,25 +218,35 @@ def _surrogate(proposals: Any, modes: Any) -> Iterator[str]:
     figure = _figure(9.0, 3.2)
     left, right = figure.subplots(1, 2)
     flat = np.flatnonzero(known)[:: max(1, known.sum() // _POINTS)]
-    left.plot(truth.ravel()[flat], (truth + error).ravel()[flat], ".", markersize=2, color=SHADES[4])
+    left.plot(
+        truth.ravel()[flat], (truth + error).ravel()[flat], ".", markersize=2, color=SHADES[4]
+    )
     left.axline((truth.ravel()[flat[0]],) * 2, slope=1, color=ACCENT, linewidth=0.8)
     left.set(xlabel="true log-density", ylabel="surrogate, shifted by a constant")
     right.plot((flat % truth.shape[1]), error.ravel()[flat], ".", markersize=2, color=SHADES[4])
     right.axhline(0.0, color=ACCENT, linewidth=0.8)
     right.set(xlabel="draw", ylabel="surrogate - truth, nats")
-    low, high = np.quantile(truth[known], [0.02, 1.0])  # a few proposals far out would hide all others
+    # a few proposals far out would hide all others
+    low, high = np.quantile(truth[known], [0.02, 1.0])
     air = 0.05 * (high - low) or 1.0
     left.set(xlim=(low - air, high + air), ylim=(low - air, high + air))
     spread, most = np.quantile(np.abs(error[known]), [0.9, 0.98])
     right.set_ylim(-1.2 * most or -1.0, 1.2 * most or 1.0)
-    text = f"Surrogate against the true log-density at the proposals: nine of ten are within {spread:.2g} nats."
+    text = (
+        "Surrogate against the true log-density at the proposals: nine of ten are within "
+        f"{spread:.2g} nats."
+    )
     yield _shown(figure, text, text + " The axes leave out one proposal in fifty.")
     if modes is not None and "accepted" in proposals:
-        yield from _along(modes, proposals["accepted"].transpose("chain", "draw").values.astype(bool) & known, error)
+        yield from _along(
+            modes,
+            proposals["accepted"].transpose("chain", "draw").values.astype(bool) & known,
+            error,
+        )
 
 
 def _along(modes: Any, accepted: np.ndarray, error: np.ndarray) -> Iterator[str]:
-    """Yield a picture of the surrogate's error at the accepted proposals, against the slowest mode there."""
+    """Yield a plot of the surrogate's error at accepted proposals against the slowest mode."""
     mode = modes["value"].isel(mode=0).transpose("chain", "draw").values
     if accepted.shape != mode.shape or not accepted.any():
         return
@@ -222,11 +257,14 @@ def _along(modes: Any, accepted: np.ndarray, error: np.ndarray) -> Iterator[str]
     ax.axhline(0.0, color=ACCENT, linewidth=0.8)
     ax.set(xlabel="slowest mode", ylabel="surrogate - truth, nats")
     text = "Surrogate less truth at the accepted proposals, along the slowest mode."
-    yield _shown(figure, text, text + " A trend at one end is where draws are too rare or too frequent.")
+    yield _shown(
+        figure, text, text + " A trend at one end is where draws are too rare or too frequent."
+    )
 
 
 def _figure(width: float, height: float, constrained: bool = True) -> Any:
-    from matplotlib.figure import Figure  # without pyplot, so that no window system is asked for and nothing stays open
+    # without pyplot, so that no window system is asked for and nothing stays open
+    from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained" if constrained else None)
 
@@ -262,7 +300,7 @@ th:first-child { text-align: left; }
 figure { margin: 1.5rem 0; }
 img { max-width: 100%; height: auto; }
 code { font-size: .95em; }
-"""
+"""  # noqa: E501
 
 
 class Page:
@@ -293,13 +331,14 @@ class Page:
                 f"<title>{self._title}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n<main>",
                 f"<h1>{self._title}</h1>",
                 *self._parts,
-                f"</main>\n<footer><p>Written by kmc {escape(__version__)}.</p></footer>\n</body>\n</html>\n",
+                f"</main>\n<footer><p>Written by kmc "
+                f"{escape(__version__)}.</p></footer>\n</body>\n</html>\n",
             ]
         )
 
 
 def told(facts: Facts) -> list[str]:
-    """Return the verdict, the warnings with their codes, and what was not checked, as parts of HTML."""
+    """Return the verdict, the warnings with codes, and what was not checked, as parts of HTML."""
     problems = facts.warnings
     if facts.table is None:
         few = f"The run made {facts.draws} draws in each chain: there is nothing to judge."
@@ -308,13 +347,18 @@ def told(facts: Facts) -> list[str]:
         parts = [_verdict(*_judged(facts, problems))]
     if problems is None:
         parts.append(
-            "<p>The result has no record of its run's checks: kmc did not make it, or the run is not finished.</p>"
+            "<p>The result has no record of its run's checks: kmc did not make it, or the run is "
+            "not finished.</p>"
         )
     elif problems:
         parts.append(f"<ul>{''.join(_warning(code, sentence) for code, sentence in problems)}</ul>")
-    parts += [f"<p>Not checked: {escape(sentence)}</p>" for sentence in sentences_of(facts.attrs, "not_checked")]
+    parts += [
+        f"<p>Not checked: {escape(sentence)}</p>"
+        for sentence in sentences_of(facts.attrs, "not_checked")
+    ]
     parts.append(
-        "<p>No set of checks is complete. A second run with another seed and twice the budget is a better one.</p>"
+        "<p>No set of checks is complete. A second run with another seed and twice the budget is "
+        "a better one.</p>"
     )
     return parts
 
@@ -325,13 +369,22 @@ def _judged(facts: Facts, problems: Sequence[Any] | None) -> tuple[bool, str]:
         return False, "No parameter moved."
     least = int(np.nanargmin(ess))
     worst = "" if np.all(np.isnan(rhat)) else f", the largest R-hat {np.nanmax(rhat):.3f}"
-    measured = f"The least effective sample size is {ess[least]:,.0f} ({facts.columns[least].name}){worst}."
+    measured = (
+        f"The least effective sample size is {ess[least]:,.0f} "
+        f"({facts.columns[least].name}){worst}."
+    )
     mixed = (not worst or np.nanmax(rhat) <= GOOD_RHAT) and ess[least] >= GOOD_ESS * facts.chains
     if problems:
         n = len(problems)
-        return False, f"{n} check{'s' if n > 1 else ''} of the run failed: read the advice below. {measured}"
+        return (
+            False,
+            f"{n} check{'s' if n > 1 else ''} of the run failed: read the advice below. {measured}",
+        )
     if not mixed:
-        asked = f"An R-hat of at most {GOOD_RHAT} and {GOOD_ESS * facts.chains} effective draws are advised."
+        asked = (
+            f"An R-hat of at most {GOOD_RHAT} and {GOOD_ESS * facts.chains} effective draws are "
+            "advised."
+        )
         return False, f"{measured} {asked}"
     return True, f"{'No check of the run failed. ' if problems is not None else ''}{measured}"
 
@@ -348,7 +401,7 @@ def _warning(code: str, sentence: str) -> str:
 
 
 def _help(markdown: str) -> str:
-    """Return a paragraph as HTML that is shown when it is asked for, without links to pages of the site."""
+    """Return a paragraph as HTML that is shown on demand, without links to pages of the site."""
     text = re.sub(r" See \{doc\}`\w+`\.", "", escape(markdown, quote=False))
     text = re.sub("`(.+?)`", r"<code>\1</code>", text)
     return f"<details><summary>Help</summary>{text}</details>"
@@ -372,7 +425,9 @@ def costs(facts: Facts) -> str:
         within = "" if warmup is None else f", {warmup:,} of them in warm-up"
         rows["evaluations of the log-density"] = f"{total:,}{within}"
         if facts.table is not None and not np.all(np.isnan(facts.ess)):
-            rows["effective draws per 1,000 evaluations"] = f"{1000 * np.nanmin(facts.ess) / total:,.3g} (least)"
+            rows["effective draws per 1,000 evaluations"] = (
+                f"{1000 * np.nanmin(facts.ess) / total:,.3g} (least)"
+            )
     rows["highest log-density evaluated"] = None if facts.best is None else str(facts.best)
     seconds = attrs.get("sampling_time")
     if seconds is not None:
@@ -380,8 +435,9 @@ def costs(facts: Facts) -> str:
         rows["time"] = f"{seconds:,.3g} s{each}, the sampler's own work included"
     if "workers_waited" in attrs:
         rows["workers"] = (
-            f"{attrs['workers']}, idle {attrs['workers_waited']:.0%} of the time; an evaluation took "
-            f"{attrs['evaluation_seconds']:.3g} s on average, {attrs['longest_evaluation_seconds']:.3g} s at most"
+            f"{attrs['workers']}, idle {attrs['workers_waited']:.0%} of the time; an evaluation "
+            f"took {attrs['evaluation_seconds']:.3g} s on average, "
+            f"{attrs['longest_evaluation_seconds']:.3g} s at most"
         )
     rows["stopped by"] = attrs.get("stopped_by")
     rows["points of NaN or +inf"] = attrs.get("n_nonfinite") or None
@@ -397,7 +453,7 @@ def costs(facts: Facts) -> str:
 
 
 def _listed(value: Any, unit: str = "") -> str | None:
-    """Format a number, or the JSON list with one for each independent run; None if one is not a number."""
+    """Format a number, or a JSON list with one per independent run; None if one is not a number."""
     if isinstance(value, str):
         value = json.loads(value)
     numbers = value if isinstance(value, list) else [value]
@@ -410,9 +466,14 @@ def table_of(facts: Facts) -> str:
     """Return ArviZ's summary as a table."""
     table = facts.table.iloc[:MOST_ROWS]
     left = len(facts.table) - len(table)
-    caption = "Mean, standard deviation, interval, errors, effective sample sizes and R-hat of each parameter."
+    caption = (
+        "Mean, standard deviation, interval, errors, effective sample sizes and R-hat of each "
+        "parameter."
+    )
     more = f" The first {MOST_ROWS} of {len(facts.table)} rows." if left else ""
-    head = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in ("parameter", *table.columns))
+    head = "".join(
+        f'<th scope="col">{escape(str(name))}</th>' for name in ("parameter", *table.columns)
+    )
     names = [column.name for column in facts.columns]
     body = "".join(_row(name, row) for name, row in zip(names, table.itertuples(index=False)))
     return (
@@ -440,11 +501,12 @@ def cited() -> str:
     """Return the list of works that a publication should cite."""
     works = (
         f"kmc, version {__version__} (distributed as kernelmc).",
-        "Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), “Gradient-free Hamiltonian Monte Carlo with "
-        "efficient kernel exponential families”, Advances in Neural Information Processing Systems 28, "
-        "arXiv:1506.02564: for the method.",
-        "Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), “Rank-normalization, folding, and localization: an "
-        "improved R-hat for assessing convergence of MCMC”, Bayesian Analysis 16: for R-hat and ESS.",
+        "Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), “Gradient-free "
+        "Hamiltonian Monte Carlo with efficient kernel exponential families”, Advances in Neural "
+        "Information Processing Systems 28, arXiv:1506.02564: for the method.",
+        "Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), “Rank-normalization, folding, "
+        "and localization: an improved R-hat for assessing convergence of MCMC”, Bayesian "
+        "Analysis 16: for R-hat and ESS.",
     )
     return f"<ul>{''.join(f'<li>{escape(work)}</li>' for work in works)}</ul>"
 
@@ -479,11 +541,17 @@ class Facts:
 
     @property
     def warnings(self) -> list[tuple[str, str]] | None:
-        """Codes and sentences of the run's warnings; None if the result has no record of its checks."""
+        """Codes and sentences of the run's warnings; None if the result has no record of checks."""
         if "warnings" not in self.attrs:
             return None
         sentences, codes = sentences_of(self.attrs), sentences_of(self.attrs, "warning_codes")
-        return list(zip(codes if len(codes) == len(sentences) else [""] * len(sentences), sentences, strict=True))
+        return list(
+            zip(
+                codes if len(codes) == len(sentences) else [""] * len(sentences),
+                sentences,
+                strict=True,
+            )
+        )
 
     def values(self, column: Column) -> np.ndarray:
         """Return draws of one column, (chains, draws)."""
@@ -491,7 +559,9 @@ class Facts:
 
     def slowest(self, most: int) -> list[int]:
         """Return the places of the columns with the fewest effective draws, the worst first."""
-        return np.argsort(np.where(np.isnan(self.ess), -1.0, self.ess), kind="stable")[:most].tolist()
+        return np.argsort(np.where(np.isnan(self.ess), -1.0, self.ess), kind="stable")[
+            :most
+        ].tolist()
 
 
 def facts_of(idata: Any, var_names: Sequence[str] | None = None) -> Facts:
@@ -512,5 +582,7 @@ def facts_of(idata: Any, var_names: Sequence[str] | None = None) -> Facts:
     highest = best(idata).evaluation if "best" in attrs and draws else None
     if highest is not None:
         shown = {column.variable for column in chosen}
-        highest = highest._replace(parameters={k: v for k, v in highest.parameters.items() if k in shown})
+        highest = highest._replace(
+            parameters={k: v for k, v in highest.parameters.items() if k in shown}
+        )
     return Facts(attrs, chains, draws, chosen, variables, table, highest)

@@ -14,7 +14,10 @@ Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
 
 
 class Stream(IntEnum):
-    """Random numbers for one purpose, which leave all others as they are: keys that no seed of a run spawns."""
+    """Random numbers for one purpose, which leave all others as they are.
+
+    The members are keys that no seed of a run spawns.
+    """
 
     PRIOR = 2**31  # draws from the prior in a result
     CONTRADICTION = 2**31 + 1  # whether few draws contradict the frozen surrogate
@@ -42,14 +45,17 @@ def as_seed(seed: Any) -> np.random.SeedSequence:
         return np.random.SeedSequence(seed.integers(2**32, size=4, dtype=np.uint32).tolist())
     if is_whole(seed) and seed >= 0:
         return np.random.SeedSequence(int(seed))
-    raise TypeError(f"seed={seed!r}: expected None, an int >= 0, a numpy SeedSequence or a numpy Generator")
+    raise TypeError(
+        f"seed={seed!r}: expected None, an int >= 0, a numpy SeedSequence or a numpy Generator"
+    )
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """Make a Generator from None, a whole number or a SeedSequence; return a Generator unchanged."""
+    """Make a Generator from None, an integer or a SeedSequence; return a Generator unchanged."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"random_state={random_state!r}: expected None, a non-negative whole number, a SeedSequence or a Generator"
+            f"random_state={random_state!r}: expected None, a non-negative whole number, a "
+            f"SeedSequence or a Generator"
         ) from error

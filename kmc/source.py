@@ -17,10 +17,13 @@ from kmc.forms.stream import blocks, checked, is_dask, is_iterator, length, traj
 
 _LEAST = 2  # samples of a fit
 SELECTION = 50_000
-"""Largest number of samples on which settings are compared; the chosen one is fitted to all samples."""
+"""Largest number of samples to compare settings on; the chosen one is fitted to all samples."""
 
 SEGMENTS = 16
-"""Contiguous parts of a sample of known length, assigned to folds in turn: samples of a chain are correlated."""
+"""Contiguous parts of a sample of known length, assigned to folds in turn.
+
+The reason is that samples of a chain are correlated.
+"""
 
 BLOCK = 512
 """Samples per part if the length is not known."""
@@ -31,7 +34,7 @@ COMPANIONS = {"weights": 1, "values": 1, "gradients": 2}
 
 
 class Sample(NamedTuple):
-    """A part of the samples, by which landmarks, the unit of bandwidths and candidates are chosen."""
+    """A part of the samples, for the choice of landmarks, the unit of bandwidths and candidates."""
 
     x: np.ndarray  # (n, d)
     weights: np.ndarray | None  # (n,)
@@ -58,7 +61,7 @@ class Source(NamedTuple):
     gradients: Any = None
 
     def beside(self, values: Any, gradients: Any) -> Source:
-        """Return the source with further data for each sample, which may be in blocks of their own."""
+        """Return the source with further data for each sample, possibly in blocks of their own."""
         once = self.once or _once(values, 1) or _once(gradients, 2)
         return self._replace(values=values, gradients=gradients, once=once)
 
@@ -68,10 +71,11 @@ class Source(NamedTuple):
 
 
 def open_source(estimator: Estimator, X: Any, weights: Any = None) -> Source:
-    """Make a source of the arguments of a ``fit``, and check it as far as possible without a pass over it.
+    """Make a source of the arguments of ``fit``, checked as far as possible without a pass over it.
 
-    Arrays and inputs that convert to one are checked completely, as in scikit-learn. Memory maps, dask arrays, lists of
-    arrays (trajectories) and iterators of blocks are checked block by block while they are read.
+    Arrays and inputs that convert to one are checked completely, as in scikit-learn. Memory maps,
+    dask arrays, lists of arrays (trajectories) and iterators of blocks are checked block by block
+    while they are read.
 
     Raises
     ------
@@ -80,21 +84,27 @@ def open_source(estimator: Estimator, X: Any, weights: Any = None) -> Source:
     """
     if not is_stream(X):
         x = estimator._check_points(X, fitting=True, least=_LEAST)
-        return Source(x, None if weights is None else checked_weights(weights, len(x)), len(x), False)
+        return Source(
+            x, None if weights is None else checked_weights(weights, len(x)), len(x), False
+        )
     estimator._forget_fit()
     rows, once = length(X), _once(X, 2) or _once(weights, 1)
     if rows is not None and rows < _LEAST:
         raise ValueError(f"X has {rows} samples: a minimum of {_LEAST} is required")
     if weights is not None and not is_stream(weights, 1) and rows is not None:
         weights = checked_weights(weights, rows)
-    return Source(list(trajectories(X, 2)) if isinstance(X, (list, tuple)) else X, weights, rows, once)
+    return Source(
+        list(trajectories(X, 2)) if isinstance(X, (list, tuple)) else X, weights, rows, once
+    )
 
 
 def is_stream(data: Any, ndim: int = 2) -> bool:
     """Return whether data are read block by block: true except for an array in memory."""
     if isinstance(data, np.memmap) or is_dask(data) or is_iterator(data):
         return True
-    return isinstance(data, (list, tuple)) and any(is_iterator(part) or np.ndim(part) == ndim for part in data)
+    return isinstance(data, (list, tuple)) and any(
+        is_iterator(part) or np.ndim(part) == ndim for part in data
+    )
 
 
 def checked_weights(weights: Any, n: int) -> np.ndarray:
@@ -102,14 +112,18 @@ def checked_weights(weights: Any, n: int) -> np.ndarray:
     w = check_vector(weights, n, "weights")
     check_magnitude("weights", w)
     if np.any(w < 0) or not np.any(w > 0):
-        raise ValueError(f"weights: expected non-negative numbers, not all of them zero; the least is {w.min():g}")
+        raise ValueError(
+            f"weights: expected non-negative numbers, not all of them zero; the least is "
+            f"{w.min():g}"
+        )
     return w
 
 
 def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, Source]:
     """Return at most ``most`` samples, and the source from which to read all of them afterwards.
 
-    Rows are drawn at random; the first ones are taken if samples can be read only once or their number is not known.
+    Rows are drawn at random; the first ones are taken if samples can be read only once or their
+    number is not known.
     """
     if source.once or source.rows is None:
         x, rest = _first(source.x, 2, most, "X")
@@ -131,7 +145,9 @@ def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, S
     for name, ndim in COMPANIONS.items():
         if (given := getattr(source, name)) is not None:
             if (count := length(given, ndim)) not in (source.rows, None):
-                raise ValueError(f"{name} has {count} rows and X {source.rows}: expected one for each sample")
+                raise ValueError(
+                    f"{name} has {count} rows and X {source.rows}: expected one for each sample"
+                )
             taken[name] = take(given, rows, ndim, name)
     return Sample(take(source.x, rows), **({"weights": None} | taken)), source
 
@@ -149,7 +165,7 @@ def take(source: Any, rows: np.ndarray, ndim: int = 2, name: str = "X") -> np.nd
 
 
 def gathered(X: Any, weights: Any = None, values: Any = None) -> tuple[Any, Any, Any]:
-    """Convert blocks to arrays, for code that needs all samples at once; other inputs are unchanged."""
+    """Convert blocks to arrays, for code that needs all samples at once; leave others unchanged."""
     if not is_stream(X):
         return X, weights, values
     if hasattr(X, "shape"):
@@ -158,14 +174,19 @@ def gathered(X: Any, weights: Any = None, values: Any = None) -> tuple[Any, Any,
     if not parts:
         raise ValueError("X has no rows: expected samples")
     x, w, v = (
-        None if getattr(parts[0], name) is None else np.concatenate([to_numpy(getattr(part, name)) for part in parts])
+        None
+        if getattr(parts[0], name) is None
+        else np.concatenate([to_numpy(getattr(part, name)) for part in parts])
         for name in ("x", "weights", "values")
     )
     return x, w, v
 
 
 def unzipped(tuples: Iterator[Any], expected: str) -> list[Iterator[Any]]:
-    """Split an iterator of tuples of blocks into iterators of their entries; read in step, they need little memory."""
+    """Split an iterator of tuples of blocks into iterators of their entries.
+
+    Read in step, they need little memory.
+    """
     first = next(tuples, None)
     if not isinstance(first, tuple):
         raise ValueError(f"X is an iterator of {type(first).__name__}: {expected}")
@@ -188,7 +209,7 @@ def folds(source: Source, count: int) -> tuple[Any, Any]:
 
 
 def _counted(part, lengths: deque[int]) -> Iterator[np.ndarray]:
-    """Yield the blocks of an iterator, or an array as one block, and append their lengths to ``lengths``."""
+    """Yield an iterator's blocks, or an array as one block; append each length to ``lengths``."""
     for block in part if is_iterator(part) else [np.asarray(part)]:
         block = np.asarray(block)
         lengths.append(len(block))
@@ -234,21 +255,30 @@ def _first(source, ndim, most, name):
 def check_repeatable(X: Any) -> None:
     """Raise a TypeError for samples that can be read only once."""
     if any(hasattr(part, "__next__") for part in trajectories(X, 2)):
-        raise TypeError("X is an iterator, which can be read only once, but it is needed repeatedly: give arrays")
+        raise TypeError(
+            "X is an iterator, which can be read only once, but it is needed repeatedly: give "
+            "arrays"
+        )
 
 
 def check_lagtime(source: Source, lagtime: int) -> None:
-    """Check that trajectories of known shape have equal widths, and that one is longer than the lagtime."""
+    """Check trajectories of known shape: equal widths, and one of them longer than the lagtime."""
     parts = trajectories(source.x, 2)
     if len(widths := {part.shape[1] for part in parts if len(getattr(part, "shape", ())) == 2}) > 1:
-        raise ValueError(f"X has trajectories of {sorted(widths)} columns: expected the same number in each")
+        raise ValueError(
+            f"X has trajectories of {sorted(widths)} columns: expected the same number in each"
+        )
     lengths = [length(part) for part in parts]
     known = [n for n in lengths if n is not None]
     if len(known) < len(lengths) or not known:
         return
     if max(known) <= lagtime:
         raise ValueError(
-            f"lagtime={lagtime}: n_samples={max(known)} in the longest trajectory, expected more than the lagtime"
+            f"lagtime={lagtime}: n_samples={max(known)} in the longest trajectory, expected more "
+            f"than the lagtime"
         )
     if short := sum(n <= lagtime for n in known):
-        warn(f"lagtime={lagtime}: {short} of {len(known)} trajectories are not longer than it and are left out")
+        warn(
+            f"lagtime={lagtime}: {short} of {len(known)} trajectories are not longer than it and "
+            f"are left out"
+        )

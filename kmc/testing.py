@@ -23,12 +23,13 @@ _ARCHIVE = 60
 def check_move(move: Move, dim: int = 3, *, n: int = 2000, seed: int = 0) -> None:
     """Check that a move leaves targets invariant and is reversible; AssertionError if it is not.
 
-    Exact draws from a correlated Gaussian and from a banana make a few moves each, with the Metropolis–Hastings
-    acceptance. For a reversible move, states before and after are exchangeable: functions of the two that change their
-    sign if the states are exchanged have a symmetric distribution, and their sums are compared with bounds that hold
-    for any number of draws. A wrong ``log_ratio`` of a size that matters is found; a right move fails with probability
-    1e-6. It is also checked that the same random numbers give the same proposal, and that neither the state nor the
-    archive is modified.
+    Exact draws from a correlated Gaussian and from a banana make a few moves each, with the
+    Metropolis–Hastings acceptance. For a reversible move, states before and after are exchangeable:
+    functions of the two that change their sign if the states are exchanged have a symmetric
+    distribution, and their sums are compared with bounds that hold for any number of draws. A wrong
+    ``log_ratio`` of a size that matters is found; a right move fails with probability 1e-6. It is
+    also checked that the same random numbers give the same proposal, and that neither the state nor
+    the archive is modified.
 
     Parameters
     ----------
@@ -75,7 +76,9 @@ def check_move(move: Move, dim: int = 3, *, n: int = 2000, seed: int = 0) -> Non
         before = target.sample(rng, n)
         after, moved = _moved(pairs, target, before, archive, rng)
         name = f"{type(move).__name__}"
-        assert moved > 0, f"{name} was never accepted on {n} draws from {target!r}: nothing can be said about it"
+        assert moved > 0, (
+            f"{name} was never accepted on {n} draws from {target!r}: nothing can be said about it"
+        )
         _compare(name, target, before, after, target.sample(rng, n))
 
 
@@ -108,7 +111,10 @@ def _check_rules(pairs, x, archive):
     assert np.array_equal(x, kept_x), f"{name}.propose modified the position"
     assert np.array_equal(archive, kept_archive), f"{name}.propose modified the archive"
     same = np.array_equal(one[0], two[0]) and one[1] == two[1]
-    assert same, f"{name}.propose: the same random numbers gave two proposals; all randomness must come from rng"
+    assert same, (
+        f"{name}.propose: the same random numbers gave two proposals; all randomness must come "
+        f"from rng"
+    )
 
 
 def _moved(pairs, target, before, archive, rng):
@@ -128,7 +134,10 @@ def _moved(pairs, target, before, archive, rng):
 
 
 def _compare(name, target, before, after, others):
-    """Test sums of antisymmetric functions (Hoeffding) and ranks of functions (Kolmogorov and Smirnov)."""
+    """Test sums of antisymmetric functions and ranks of functions.
+
+    The tests are those of Hoeffding, and of Kolmogorov and Smirnov.
+    """
     center, scale = np.median(others, axis=0), others.std(axis=0)
 
     def functions(x):
@@ -138,20 +147,29 @@ def _compare(name, target, before, after, others):
     known = np.sort(functions(others), axis=0)
 
     def ranks(x):
-        return 2.0 * np.column_stack([np.searchsorted(k, f) for k, f in zip(known.T, functions(x).T, strict=True)])
+        return 2.0 * np.column_stack(
+            [np.searchsorted(k, f) for k, f in zip(known.T, functions(x).T, strict=True)]
+        )
 
     a, b = (ranks(x) / len(others) - 1.0 for x in (before, after))
     i, j = np.triu_indices(a.shape[1], 1)
-    sides = [np.hstack([u, u**2, np.abs(u) > 0.9, u[:, i] * v[:, j], u**2 * v]) for u, v in ((b, a), (a, b))]
+    sides = [
+        np.hstack([u, u**2, np.abs(u) > 0.9, u[:, i] * v[:, j], u**2 * v])
+        for u, v in ((b, a), (a, b))
+    ]
     difference = sides[0].astype(float) - sides[1]
     norm = np.sqrt(np.sum(difference**2, axis=0))
     z = np.sum(difference, axis=0) / np.where(norm > 0, norm, 1.0)
-    p = [stats.ks_2samp(f, g).pvalue for f, g in zip(functions(after).T, functions(others).T, strict=True)]
+    p = [
+        stats.ks_2samp(f, g).pvalue
+        for f, g in zip(functions(after).T, functions(others).T, strict=True)
+    ]
     level = 0.5 * _FALSE_ALARMS / (len(z) + len(p))
     limit = np.sqrt(2.0 * np.log(2.0 / level))
     worst = float(np.max(np.abs(z)))
     assert worst < limit and min(p) > level, (
-        f"{name} changes the distribution of draws from {target!r}, or is not reversible: by up to {worst:.1f} "
-        f"standard errors (allowed: {limit:.1f}), p-values from {min(p):.1e} (allowed: {level:.1e}). Check its "
-        "log_ratio, log q(position | proposal) - log q(proposal | position)"
+        f"{name} changes the distribution of draws from {target!r}, or is not reversible: by up to "
+        f"{worst:.1f} standard errors (allowed: {limit:.1f}), p-values from {min(p):.1e} (allowed: "
+        f"{level:.1e}). Check its log_ratio, log q(position | proposal) - log q(proposal | "
+        "position)"
     )

@@ -1,4 +1,4 @@
-"""Where neither site-packages nor the home folder is writable: containers, batch nodes, services."""
+"""Where site-packages and the home folder are not writable: containers, batch nodes, services."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import Any
 def private_folder() -> Path:
     """Return a folder under the temporary directory to which only this user can write.
 
-    All processes of the user share it. If something else has its name, such as a link or a folder of another user, the
-    process gets a new folder, which is removed when it ends.
+    All processes of the user share it. If something else has its name, such as a link or a folder
+    of another user, the process gets a new folder, which is removed when it ends.
     """
     parent = Path(tempfile.gettempdir())
     if not hasattr(os, "geteuid"):  # Windows, where the temporary directory is the user's own
@@ -43,8 +43,9 @@ def _remove(folder: Path, process: int) -> None:
 def import_arviz() -> Any:
     """Return ArviZ, without the message of its versions 0.22 and 0.23 about version 1.
 
-    These two keep the date of the message in a cache folder and cannot be imported where there is none: they get a
-    folder with today's date. A filter of warnings would not do, since compilation in another thread takes it out.
+    These two keep the date of the message in a cache folder and cannot be imported where there is
+    none: they get a folder with today's date. A filter of warnings would not do, since compilation
+    in another thread takes it out.
     """
     if "arviz" not in sys.modules and find_spec("platformdirs"):
         import platformdirs

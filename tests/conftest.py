@@ -7,7 +7,9 @@ from kmc.control_variates import annealing
 
 @pytest.fixture(scope="module")
 def few_particles():
-    """Anneal a sixteenth of the particles: masses have larger errors, which are stated, in a third of the time."""
+    """Anneal a sixteenth of the particles: masses have larger errors, which are stated, in a third
+    of the time.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(annealing, "_POOL", 2**14)
         yield

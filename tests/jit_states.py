@@ -8,7 +8,9 @@ from kmc import jitted
 
 
 def allocations(function, calls):
-    """Number of arrays that numba allocates in ``function(*arguments)``, for each of these arguments."""
+    """Number of arrays that numba allocates in ``function(*arguments)``, for each of these
+    arguments.
+    """
     enabled = _nrt_python.memsys_stats_enabled()
     _nrt_python.memsys_enable_stats()
     counts = []

@@ -9,9 +9,12 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 
 def conventions(estimators: Iterable[Any]) -> list[Any]:
-    """Pairs of an estimator and a check for ``pytest.mark.parametrize(("estimator", "check"), ...)``."""
+    """Pairs of an estimator and a check for ``pytest.mark.parametrize(("estimator", "check"),
+    ...)``.
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of estimators that do not inherit from its own base
+        # it warns of estimators that do not inherit from its own base
+        warnings.simplefilter("ignore")
         return [
             pytest.param(one, check, id=f"{estimator!r}-{check.func.__name__}")
             for estimator in estimators

@@ -18,7 +18,9 @@ def convert(request):
     library = pytest.importorskip(request.param)
     if request.param == "jax.numpy":
         config = pytest.importorskip("jax").config
-        request.addfinalizer(lambda before=config.jax_enable_x64: config.update("jax_enable_x64", before))
+        request.addfinalizer(
+            lambda before=config.jax_enable_x64: config.update("jax_enable_x64", before)
+        )
         config.update("jax_enable_x64", True)
     return library.asarray
 
@@ -32,14 +34,25 @@ def test_sums(convert):
 
 def test_fits(convert):
     there = convert(Z)
-    options = {"n_components": 2, "bandwidth": 1.5, "regularization": 1e-4, "n_basis": 30, "random_state": 0}
+    options = {
+        "n_components": 2,
+        "bandwidth": 1.5,
+        "regularization": 1e-4,
+        "n_basis": 30,
+        "random_state": 0,
+    }
     for found, expected in (
         (DiffusionMap(**options).fit(there), DiffusionMap(**options).fit(Z)),
-        (TransitionOperator(**options).fit([there, there]), TransitionOperator(**options).fit([Z, Z])),
+        (
+            TransitionOperator(**options).fit([there, there]),
+            TransitionOperator(**options).fit([Z, Z]),
+        ),
     ):
         np.testing.assert_array_equal(found.eigenvalues_, expected.eigenvalues_)
         np.testing.assert_array_equal(found.transform(there[:5]), expected.transform(Z[:5]))
-    scores = [LiteKEF(n_basis=20, random_state=0).fit(points).gradient(Z[:5]) for points in (there, Z)]
+    scores = [
+        LiteKEF(n_basis=20, random_state=0).fit(points).gradient(Z[:5]) for points in (there, Z)
+    ]
     np.testing.assert_array_equal(*scores)
 
 

@@ -47,7 +47,9 @@ def test_counts():
 
 def test_numbers_beyond_all_floats():
     assert checks.to_float(10**400) == np.inf and checks.to_float(-(10**400)) == -np.inf
-    with pytest.raises(ValueError, match="x contains numbers of up to 1e\\+200: expected at most 1e\\+150"):
+    with pytest.raises(
+        ValueError, match="x contains numbers of up to 1e\\+200: expected at most 1e\\+150"
+    ):
         checks.check_magnitude("x", np.array([1.0, -1e200]))
 
 
@@ -59,13 +61,17 @@ def test_a_length_has_floating_point_powers(value):
 
 @pytest.mark.parametrize("value", [0, -1.0, np.inf, np.nan])
 def test_seconds_are_positive(value):
-    with pytest.raises(ValueError, match=f"^max_time={value!r}: expected a positive, finite number of seconds"):
+    with pytest.raises(
+        ValueError, match=f"^max_time={value!r}: expected a positive, finite number of seconds"
+    ):
         checks.as_amount("max_time", value, "seconds")
 
 
 def test_numbers_are_a_list():
-    assert checks.numbers("r", np.array([1, 2]), zero=False) == [1.0, 2.0] and checks.numbers("r", 0, zero=True) == [
-        0.0
-    ]
-    with pytest.raises(ValueError, match="^r=0: expected a positive finite number or a sequence of them"):
+    assert checks.numbers("r", np.array([1, 2]), zero=False) == [1.0, 2.0] and checks.numbers(
+        "r", 0, zero=True
+    ) == [0.0]
+    with pytest.raises(
+        ValueError, match="^r=0: expected a positive finite number or a sequence of them"
+    ):
         checks.numbers("r", 0, zero=False)

@@ -38,7 +38,9 @@ def test_it_is_that_of_arviz(chains, draws, correlation):
 @pytest.mark.arviz
 def test_the_ess_of_an_autoregression():
     """Its number of draws by (1 - r) / (1 + r)."""
-    draws = lfilter([1.0], [1.0, -0.6], np.random.default_rng(1).standard_normal((4, 20_000, 3)), axis=1)
+    draws = lfilter(
+        [1.0], [1.0, -0.6], np.random.default_rng(1).standard_normal((4, 20_000, 3)), axis=1
+    )
     np.testing.assert_allclose(bulk_ess(draws), 80_000 / 4, rtol=0.1)
 
 
@@ -61,7 +63,9 @@ def test_many_numbers_are_looked_at_in_parts():
 
 @pytest.mark.parametrize("draws", [20, 100, 1000])
 def test_independent_draws_agree(draws):
-    """The limit of the warning, 1.05 + 5 / draws, holds for each of fifty sets of independent draws."""
+    """The limit of the warning, 1.05 + 5 / draws, holds for each of fifty sets of independent
+    draws.
+    """
     rng = np.random.default_rng(draws)
     assert max(worst_rhat(rng.standard_normal((4, draws, 3))) for _ in range(50)) < 1.05 + 5 / draws
 
@@ -110,8 +114,10 @@ def test_the_error_of_the_width_is_that_of_order_statistics(law, draws):
     low, high = law.ppf([0.05, 0.95])
     errors = np.sqrt(0.0475 / (4 * draws)) / law.pdf([low, high])  # asymptotic
     exact = np.hypot(*errors) / (high - low)  # without their correlation
-    between = 2 * np.sqrt(0.0475 * 4 * draws)  # draws, from which the slope of the distribution function is estimated
-    assert abs(width_error(x) / exact - 1) < 3 / np.sqrt(2 * between) + 0.1  # and that of the effective sample size
+    # draws, from which the slope of the distribution function is estimated
+    between = 2 * np.sqrt(0.0475 * 4 * draws)
+    # and that of the effective sample size
+    assert abs(width_error(x) / exact - 1) < 3 / np.sqrt(2 * between) + 0.1
 
 
 def test_the_error_of_the_width_is_the_worst_of_the_coordinates_that_move():
@@ -125,11 +131,14 @@ def test_the_error_of_the_width_is_the_worst_of_the_coordinates_that_move():
 def test_the_error_of_the_sd_is_that_of_independent_draws():
     x = stats.expon().rvs((4, 2500, 2), random_state=7)
     x[..., 1] = 2.0
-    assert abs(sd_error(x) / np.sqrt(8 / 4 / 10_000) - 1) < 0.25  # the kurtosis is 9, and hardly known
+    # the kurtosis is 9, and hardly known
+    assert abs(sd_error(x) / np.sqrt(8 / 4 / 10_000) - 1) < 0.25
     assert np.isnan(sd_error(x[..., [1]])) and np.isnan(sd_error(x[:, :3]))
 
 
-@pytest.mark.parametrize("test", [drift, lambda columns: disagreement(columns, 2)], ids=["drift", "disagreement"])
+@pytest.mark.parametrize(
+    "test", [drift, lambda columns: disagreement(columns, 2)], ids=["drift", "disagreement"]
+)
 def test_what_never_moves_is_not_tested(test):
     columns = np.random.default_rng(6).standard_normal((4, 100, 2))
     columns[:, :, 1] = 1.0

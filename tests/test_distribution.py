@@ -22,7 +22,9 @@ LACKING = [name for name in BUILDING if importlib.util.find_spec(name) is None]
 
 def python(*arguments, **environment):
     command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -40,7 +42,9 @@ def test_files_are_valid_and_installed_by_name_from_an_index(tmp_path):
         f"kernelmc-{kmc.__version__}.tar.gz",
     ]
     assert python("-m", "twine", "check", "--strict", *files).count("PASSED") == 2
-    (folder / "index.html").write_text("".join(f'<a href="{path.name}">{path.name}</a>' for path in files))
+    (folder / "index.html").write_text(
+        "".join(f'<a href="{path.name}">{path.name}</a>' for path in files)
+    )
     where = ["--index-url", index.as_uri(), "--target", installed, "--no-deps", "--no-compile"]
     python("-m", "pip", "--isolated", "install", *where, "kernelmc")
     alone = {"PYTHONPATH": str(installed), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -61,4 +65,7 @@ def test_the_recipe_agrees_with_the_project():
     assert set(PROJECT["build-system"]["requires"]) <= set(host)
     scripts = [f"{name} = {target}" for name, target in project["scripts"].items()]
     assert recipe["build"]["python"]["entry_points"] == scripts
-    assert (recipe["package"]["name"], recipe["about"]["license"]) == (project["name"], project["license"])
+    assert (recipe["package"]["name"], recipe["about"]["license"]) == (
+        project["name"],
+        project["license"],
+    )

@@ -3,7 +3,14 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kmc.estimator import Estimator, NotFittedError, as_points, check_vector, check_weights, values_of
+from kmc.estimator import (
+    Estimator,
+    NotFittedError,
+    as_points,
+    check_vector,
+    check_weights,
+    values_of,
+)
 from kmc.spectral import DiffusionMap
 
 
@@ -64,7 +71,8 @@ def test_setting_parameters():
 
 def test_a_parameter_that_is_none():
     with pytest.raises(
-        ValueError, match=r"'trimm' is not a parameter of Mean: expected one of \['inner', 'label', 'trim"
+        ValueError,
+        match=r"'trimm' is not a parameter of Mean: expected one of \['inner', 'label', 'trim",
     ):
         Mean().set_params(trimm=0.1)
     with pytest.raises(ValueError, match="'other' is not a parameter of Bare"):
@@ -119,7 +127,9 @@ def test_a_failed_fit_leaves_nothing_of_the_one_before():
 def test_the_number_of_columns_is_remembered():
     estimator = Mean().fit(X)
     assert estimator.n_features_in_ == 2
-    with pytest.raises(ValueError, match="X has 3 features, but Mean is expecting 2 features as input"):
+    with pytest.raises(
+        ValueError, match="X has 3 features, but Mean is expecting 2 features as input"
+    ):
         estimator.shifted(np.ones((4, 3)))
     assert estimator.fit(X[:, :1]).n_features_in_ == 1
 
@@ -184,8 +194,16 @@ def test_arrays_that_are_points_are_not_copied():
         ([[{}, 1.0]], TypeError, "X does not convert to an array of numbers"),
         (None, ValueError, "got scalar array instead|does not convert"),
         (X * 1j, ValueError, "Complex data not supported: X has dtype complex128"),
-        (np.zeros((3, 0)), ValueError, r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1 is required"),
-        (np.zeros((0, 3)), ValueError, r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required"),
+        (
+            np.zeros((3, 0)),
+            ValueError,
+            r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1 is required",
+        ),
+        (
+            np.zeros((0, 3)),
+            ValueError,
+            r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required",
+        ),
         (np.where(X == 3.0, np.nan, X), ValueError, "X contains NaN in row 1"),
         (np.where(X == 4.0, -np.inf, X), ValueError, "X contains infinity in row 2"),
         (np.ma.masked_equal(X, 3.0), ValueError, "X has masked entries"),
@@ -198,7 +216,8 @@ def test_invalid_points_raise(points, error, message):
 
 def test_too_few_points():
     with pytest.raises(
-        ValueError, match=r"1 sample\(s\).*minimum of 2 is required: n_samples=1 points in Y are too few"
+        ValueError,
+        match=r"1 sample\(s\).*minimum of 2 is required: n_samples=1 points in Y are too few",
     ):
         as_points(X[:1], least=2, name="Y")
 
@@ -230,7 +249,10 @@ def test_weights_that_are_none(weights, message):
 
 def test_vectors_are_named():
     np.testing.assert_array_equal(check_vector([1, 2], 2, "values"), [1.0, 2.0])
-    with pytest.raises(ValueError, match=r"values has shape \(2, 1\): expected \(2,\), one number for each row of X"):
+    with pytest.raises(
+        ValueError,
+        match=r"values has shape \(2, 1\): expected \(2,\), one number for each row of X",
+    ):
         check_vector([[1], [2]], 2, "values")
 
 
@@ -246,7 +268,9 @@ def test_fits_use_one_thread():
 
     class Probe(Estimator):
         def fit(self, X, y=None):
-            inside.append({lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"})
+            inside.append(
+                {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+            )
             return self
 
     with threadpool_limits(limits=2, user_api="blas"):
@@ -257,5 +281,7 @@ def test_fits_use_one_thread():
 def test_a_grid_search_over_a_diffusion_map():
     """The method ``score`` is not hidden by a parameter: that one is ``score_function``."""
     x = np.random.default_rng(0).standard_normal((300, 2))
-    found = GridSearchCV(DiffusionMap(2, n_basis=20, random_state=0), {"bandwidth": [1.0, 4.0]}, cv=2).fit(x)
+    found = GridSearchCV(
+        DiffusionMap(2, n_basis=20, random_state=0), {"bandwidth": [1.0, 4.0]}, cv=2
+    ).fit(x)
     assert found.best_score_ > 0

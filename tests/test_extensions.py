@@ -18,7 +18,14 @@ from kmc.samplers.base import STATS, SamplerSetup, Step
 from kmc.scores.base import ScoreEstimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-QUICK = {"sampler": "random-walk", "draws": 30, "warmup": 10, "chains": 2, "seed": 1, "progress": False}
+QUICK = {
+    "sampler": "random-walk",
+    "draws": 30,
+    "warmup": 10,
+    "chains": 2,
+    "seed": 1,
+    "progress": False,
+}
 
 
 def log_density(x):
@@ -46,15 +53,20 @@ class SquaresByTheirMethods:
     size, values, gradients = 2, Squares.values, Squares.gradients
 
 
-@pytest.mark.parametrize("basis", [Squares(), SquaresByTheirMethods()], ids=["subclass", "methods alone"])
+@pytest.mark.parametrize(
+    "basis", [Squares(), SquaresByTheirMethods()], ids=["subclass", "methods alone"]
+)
 def test_a_basis(basis):
     x = np.random.default_rng(0).standard_normal((200, 2))
     fit = kmc.regression.HermiteRegression(basis=basis, regularization=0.0)
     fit.fit(x, 1.0 + x[:, 0] ** 2 - x[:, 1] ** 2, 2.0 * x * [1.0, -1.0])
     np.testing.assert_allclose(fit.gradient([[1.0, 2.0]]), [[2.0, -4.0]], rtol=1e-5)
     found = kmc.spectral.galerkin(kmc.spectral.DirichletForm(), basis, None, x)
-    power = np.mean(x[:, 0] ** 2)  # of E |∇φ_1|² = 4 E x_1², E φ_1 φ_2 and the rest nothing is fused
-    np.testing.assert_allclose(kmc.forms.accumulate(basis, x, ("dirichlet",)).dirichlet[0, 0], 4 * power * len(x))
+    # of E |∇φ_1|² = 4 E x_1², E φ_1 φ_2 and the rest nothing is fused
+    power = np.mean(x[:, 0] ** 2)
+    np.testing.assert_allclose(
+        kmc.forms.accumulate(basis, x, ("dirichlet",)).dirichlet[0, 0], 4 * power * len(x)
+    )
     assert found.eigenvalues_.shape == (2,)
     with pytest.raises(TypeError, match="has no laplacians"):
         kmc.forms.accumulate(basis, x, ("linear",))
@@ -64,10 +76,14 @@ def test_a_basis(basis):
 
 
 def test_a_kernel_by_name():
-    register_kernel("rougher", lambda bandwidth=1.0: Gaussian(bandwidth) + 0.1 * Matern52(bandwidth))
+    register_kernel(
+        "rougher", lambda bandwidth=1.0: Gaussian(bandwidth) + 0.1 * Matern52(bandwidth)
+    )
     x = np.random.default_rng(0).standard_normal((60, 2))
     named = kmc.scores.LiteKEF(kernel="rougher", bandwidth=2.0, n_basis=10, random_state=0).fit(x)
-    given = kmc.scores.LiteKEF(kernel=Gaussian() + 0.1 * Matern52(), bandwidth=2.0, n_basis=10, random_state=0).fit(x)
+    given = kmc.scores.LiteKEF(
+        kernel=Gaussian() + 0.1 * Matern52(), bandwidth=2.0, n_basis=10, random_state=0
+    ).fit(x)
     np.testing.assert_allclose(named.gradient(x), given.gradient(x), rtol=1e-10)
     with pytest.raises(ValueError, match="'gaussian' is a kernel of kmc: choose another name"):
         register_kernel("gaussian", Matern52)
@@ -91,9 +107,9 @@ class Logistic(Kernel):
 def test_a_kernel_of_new_formulas():
     register_kernel("logistic", Logistic)
     x = np.random.default_rng(1).standard_normal((300, 1))
-    fit = kmc.scores.NystromKEF(kernel="logistic", bandwidth=3.0, regularization=1e-4, n_basis=20, random_state=0).fit(
-        x
-    )
+    fit = kmc.scores.NystromKEF(
+        kernel="logistic", bandwidth=3.0, regularization=1e-4, n_basis=20, random_state=0
+    ).fit(x)
     assert np.corrcoef(fit.gradient(x)[:, 0], -x[:, 0])[0, 1] > 0.9
 
 
@@ -135,17 +151,28 @@ class KernelDensityScore(ScoreEstimator):
 
 
 def test_an_estimator():
-    """Of N(0, I) it estimates N(0, 1.25 I); its derivatives are those of its log-density, and blocks are added."""
+    """Of N(0, I) it estimates N(0, 1.25 I); its derivatives are those of its log-density, and
+    blocks are added.
+    """
     x = np.random.default_rng(0).standard_normal((800, 2))
-    whole, parts = KernelDensityScore().fit(x), KernelDensityScore().fit(x[:500]).partial_fit(x[500:])
+    whole, parts = (
+        KernelDensityScore().fit(x),
+        KernelDensityScore().fit(x[:500]).partial_fit(x[500:]),
+    )
     at, step = np.array([[1.0, 0.0], [0.3, -0.8]]), 1e-4 * np.eye(2)
     np.testing.assert_allclose(parts.gradient(at), whole.gradient(at), rtol=1e-12)
     np.testing.assert_allclose(whole.gradient(at), -at / 1.25, atol=0.25)
     rises = [(whole.log_density(at + h) - whole.log_density(at - h)) / 2e-4 for h in step]
     np.testing.assert_allclose(whole.gradient(at), np.transpose(rises), atol=1e-6)
-    bends = [(whole.gradient(at + h) - whole.gradient(at - h))[:, i] / 2e-4 for i, h in enumerate(step)]
+    bends = [
+        (whole.gradient(at + h) - whole.gradient(at - h))[:, i] / 2e-4 for i, h in enumerate(step)
+    ]
     np.testing.assert_allclose(whole.laplacian(at), np.sum(bends, axis=0), atol=1e-6)
-    idata = kmc.sample(log_density, dim=2, **(QUICK | {"sampler": kmc.ScoreHMC(KernelDensityScore()), "warmup": 250}))
+    idata = kmc.sample(
+        log_density,
+        dim=2,
+        **(QUICK | {"sampler": kmc.ScoreHMC(KernelDensityScore()), "warmup": 250}),
+    )
     assert idata.posterior.sizes["draw"] == 30 and idata.attrs["n_refits"] > 0
 
 
@@ -199,9 +226,11 @@ class Negative(Parameter):
 
 
 def test_a_parameter_with_its_transform():
-    model = kmc.Model(lambda p: p["debt"], parameters={"debt": Negative()})  # minus an exponential variable
+    # minus an exponential variable
+    model = kmc.Model(lambda p: p["debt"], parameters={"debt": Negative()})
     debt = kmc.sample(model, **(QUICK | {"draws": 3000, "warmup": 200})).posterior["debt"].values
-    assert np.all(debt < 0) and np.mean(debt) == pytest.approx(-1.0, abs=0.2)  # some 300 effective draws: .06
+    # some 300 effective draws: .06
+    assert np.all(debt < 0) and np.mean(debt) == pytest.approx(-1.0, abs=0.2)
 
 
 # An executor
@@ -225,7 +254,9 @@ class Counting:
 def test_an_executor():
     executor = Counting()
     idata = kmc.sample(log_density, dim=2, executor=executor, **QUICK)
-    np.testing.assert_array_equal(idata.posterior["x"], kmc.sample(log_density, dim=2, **QUICK).posterior["x"])
+    np.testing.assert_array_equal(
+        idata.posterior["x"], kmc.sample(log_density, dim=2, **QUICK).posterior["x"]
+    )
     assert executor.blocks > 30
 
 
@@ -240,7 +271,9 @@ class Memory:
 
         class Recorder(NullRecorder):
             def keep(self, points, evaluations):
-                memory.points += [(*point, evaluation.value) for point, evaluation in zip(points, evaluations)]
+                memory.points += [
+                    (*point, evaluation.value) for point, evaluation in zip(points, evaluations)
+                ]
 
             def finish(self, result):
                 memory.finished = result
@@ -261,7 +294,7 @@ def test_a_store():
 
 @dataclass(frozen=True)
 class HitAndRest:
-    """Independent proposals; every third sweep costs no evaluation, and every fourth makes no draw."""
+    """Independent proposals; every third sweep costs no evaluation, every fourth makes no draw."""
 
     name = "hit-and-rest"
     moves = ("hit", "rest")
@@ -275,7 +308,10 @@ class HitAndRestState:
 
     def __init__(self, setup):
         self.rng, self.sweep = np.random.default_rng(setup.seed), 0
-        self.x, self.values = setup.initial[: setup.chains].copy(), setup.initial_log_density[: setup.chains].copy()
+        self.x, self.values = (
+            setup.initial[: setup.chains].copy(),
+            setup.initial_log_density[: setup.chains].copy(),
+        )
 
     def propose(self):
         self.rests = self.sweep % 3 == 2
@@ -286,7 +322,9 @@ class HitAndRestState:
         self.sweep += 1
         accepted = np.zeros(len(self.x), bool)
         if not self.rests:
-            change = values - self.values + (np.sum(self.new**2, axis=1) - np.sum(self.x**2, axis=1)) / 8
+            change = (
+                values - self.values + (np.sum(self.new**2, axis=1) - np.sum(self.x**2, axis=1)) / 8
+            )
             accepted = np.log(self.rng.random(len(self.x))) < change
             self.x[accepted], self.values[accepted] = self.new[accepted], values[accepted]
         if self.sweep % 4 == 0:
@@ -308,6 +346,8 @@ def test_a_sampler(tmp_path):
     assert move.attrs["flag_meanings"] == "hit rest"
     np.testing.assert_array_equal(np.unique(move), [0, 1])
     np.testing.assert_array_equal(cost, np.where(move == 0, 300, 0))  # which an int8 does not hold
-    assert idata.attrs["n_evaluations_warmup"] < 100 < idata.attrs["n_evaluations"]  # the start alone is no draw
-    assert abs(float(idata.posterior["x"].mean())) < 0.15  # 1,200 effective draws: a standard error of .03
+    # the start alone is no draw
+    assert idata.attrs["n_evaluations_warmup"] < 100 < idata.attrs["n_evaluations"]
+    # 1,200 effective draws: a standard error of .03
+    assert abs(float(idata.posterior["x"].mean())) < 0.15
     assert kmc.load(tmp_path / "run.zarr").sample_stats["move"].attrs["flag_meanings"] == "hit rest"

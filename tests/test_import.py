@@ -8,7 +8,18 @@ import pytest
 
 pytestmark = pytest.mark.arviz
 CORE = "numpy, scipy, numba, arviz, xarray, rich.live"
-OPTIONAL = {"matplotlib", "pymc", "pints", "sklearn", "torch", "dask", "distributed", "zarr", "bridgestan", "pandas"}
+OPTIONAL = {
+    "matplotlib",
+    "pymc",
+    "pints",
+    "sklearn",
+    "torch",
+    "dask",
+    "distributed",
+    "zarr",
+    "bridgestan",
+    "pandas",
+}
 OPTIONAL |= {"jax"}
 
 LOADED_BY_KMC = f"""
@@ -25,11 +36,13 @@ import kmc
 from numba.core.dispatcher import Dispatcher
 ours = (f for f in gc.get_objects() if issubclass(type(f), Dispatcher) and f.py_func.__module__.startswith("kmc"))
 print(json.dumps(sorted(f.py_func.__qualname__ for f in ours if f.signatures)))
-"""
+"""  # noqa: E501
 
 
 def output_of(program):
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -40,7 +53,9 @@ def test_no_optional_package_is_loaded():
 
 
 def test_a_public_module_is_there_although_nothing_else_has_imported_it():
-    assert output_of("import json, kmc; print(json.dumps(kmc.moves.__name__))") == "kmc.samplers.moves"
+    assert (
+        output_of("import json, kmc; print(json.dumps(kmc.moves.__name__))") == "kmc.samplers.moves"
+    )
 
 
 def test_nothing_is_compiled():
@@ -49,4 +64,6 @@ def test_nothing_is_compiled():
 
 def test_the_lower_layers_do_without_arviz():
     modules = "kmc.errors", "kmc.samplers.base", "kmc.model.evaluate"
-    assert not output_of(f"import json, sys, {', '.join(modules)}; print(json.dumps('arviz' in sys.modules))")
+    assert not output_of(
+        f"import json, sys, {', '.join(modules)}; print(json.dumps('arviz' in sys.modules))"
+    )

@@ -9,24 +9,33 @@ import pytest
 import kmc
 from kmc.interrupts import uninterrupted
 
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in Path(kmc.__file__).parent.rglob("*.py")}
+TREES = {
+    path: ast.parse(path.read_text(encoding="utf-8"))
+    for path in Path(kmc.__file__).parent.rglob("*.py")
+}
 
 
 @pytest.fixture(autouse=True)
 def handler():
-    """Python's own, also where the tests run in the background of a shell, in which Ctrl-C is ignored."""
+    """Python's own, also where the tests run in the background of a shell, in which Ctrl-C is
+    ignored.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def is_jitted(node):
-    return isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(each) for each in node.decorator_list)
+    return isinstance(node, ast.FunctionDef) and any(
+        "njit" in ast.unparse(each) for each in node.decorator_list
+    )
 
 
 def calls_outside(node, names):
     """Calls of functions with these names that Python makes outside of ``with uninterrupted()``."""
-    if is_jitted(node) or (isinstance(node, ast.With) and "uninterrupted()" in ast.unparse(node.items[0])):
+    if is_jitted(node) or (
+        isinstance(node, ast.With) and "uninterrupted()" in ast.unparse(node.items[0])
+    ):
         return
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
         yield node
@@ -40,7 +49,8 @@ def test_jitted_functions_take_generators_in_the_context_only():
     assert {"inner_chain", "_move"} <= names
     found = []
     for path, tree in TREES.items():
-        local = {node.name for node in ast.walk(tree) if is_jitted(node)}  # _names are those of their own module
+        # _names are those of their own module
+        local = {node.name for node in ast.walk(tree) if is_jitted(node)}
         here = {name for name in names if name in local or not name.startswith("_")}
         found += [f"{path.name}, line {call.lineno}" for call in calls_outside(tree, here)]
     assert not found
@@ -101,7 +111,11 @@ def test_a_run_survives_ctrl_c_where_numba_unpacks_a_generator(monkeypatch):
     cast, pressed = ctypes.cast, []
 
     def press(*arguments):
-        if threading.current_thread() is threading.main_thread() and evaluated > 400 and not pressed:
+        if (
+            threading.current_thread() is threading.main_thread()
+            and evaluated > 400
+            and not pressed
+        ):
             pressed.append(True)
             signal.raise_signal(signal.SIGINT)
         return cast(*arguments)
@@ -115,6 +129,8 @@ def test_a_run_survives_ctrl_c_where_numba_unpacks_a_generator(monkeypatch):
 
     monkeypatch.setattr(ctypes, "cast", press)
     with pytest.warns(kmc.KmcWarning, match="interrupted"):
-        idata = kmc.sample(log_density, dim=2, draws=300, max_evaluations=500, seed=1, progress=False)
+        idata = kmc.sample(
+            log_density, dim=2, draws=300, max_evaluations=500, seed=1, progress=False
+        )
     assert pressed and 400 <= idata.attrs["n_evaluations"] < 500
     assert idata.posterior.sizes["draw"] > 0

@@ -11,14 +11,18 @@ def points():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_extremes_are_covered(points, seed):
-    """Five far points among 500: a random choice of 40 would miss most of them, the farthest points are they."""
+    """Five far points among 500: a random choice of 40 would miss most of them, the farthest points
+    are they.
+    """
     far = np.arange(0, 500, 100)
     points[far] *= 20.0 / np.linalg.norm(points[far], axis=1, keepdims=True)
     assert np.isin(far, spread(points, 40, np.random.default_rng(seed))).all()
 
 
 def test_the_bulk_is_covered_too(points):
-    """At least half of the landmarks are a random sample, of which half lie inside the median radius."""
+    """At least half of the landmarks are a random sample, of which half lie inside the median
+    radius.
+    """
     radius = np.linalg.norm(points, axis=1)
     inside = radius[spread(points, 100, np.random.default_rng(2))] < np.median(radius)
     assert inside.sum() >= 15  # at least 25 ± 5 expected; hardly any if all were farthest points

@@ -11,13 +11,22 @@ from kmc import regression
 from kmc.bases import Monomials
 from kmc.regression import HermiteRegression
 from kmc.scores import FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF
-from kmc.spectral import DiffusionMap, GraphLaplacian, KernelJL, KernelPCA, NeuralEigenfunctions, NystromEmbedding
+from kmc.spectral import (
+    DiffusionMap,
+    GraphLaplacian,
+    KernelJL,
+    KernelPCA,
+    NeuralEigenfunctions,
+    NystromEmbedding,
+)
 
 X = np.random.default_rng(0).standard_normal((300, 2))
 NEW = np.random.default_rng(1).standard_normal((20, 2))
 WEIGHTS = np.random.default_rng(2).uniform(0.5, 1.5, 300)
 VALUES, GRADIENTS = np.sin(X).prod(axis=1), np.cos(X) * np.sin(X[:, ::-1])
-NETWORK = NeuralEigenfunctions(2, hidden_layer_sizes=(8,), max_iter=20, batch_size=16, random_state=0)
+NETWORK = NeuralEigenfunctions(
+    2, hidden_layer_sizes=(8,), max_iter=20, batch_size=16, random_state=0
+)
 CONTAINERS = ("list", "memmap", "list of memmaps", "iterator", "dask")
 
 
@@ -36,7 +45,11 @@ def contained(kind, a, path):
 
 def result(model):
     """A fitted estimator at new points."""
-    names = ("predict", "gradient") if isinstance(model, HermiteRegression) else ("transform", "gradient")
+    names = (
+        ("predict", "gradient")
+        if isinstance(model, HermiteRegression)
+        else ("transform", "gradient")
+    )
     return getattr(model, next(name for name in names if hasattr(model, name)))(NEW)
 
 
@@ -72,7 +85,9 @@ def test_samples(model, weighted, kind, tmp_path):
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_networks(kind, tmp_path):
     pytest.importorskip("torch").set_num_threads(1)
-    model = copy.deepcopy(NETWORK).fit(contained(kind, X, tmp_path), weights=contained(kind, WEIGHTS, tmp_path))
+    model = copy.deepcopy(NETWORK).fit(
+        contained(kind, X, tmp_path), weights=contained(kind, WEIGHTS, tmp_path)
+    )
     np.testing.assert_allclose(result(model), from_arrays(NETWORK, True), rtol=1e-6, atol=1e-8)
 
 
@@ -84,8 +99,13 @@ def test_values_and_gradients(kind, most, tmp_path, monkeypatch):
     whole = HermiteRegression(n_basis=20, bandwidth="cv", random_state=0)
     data = [contained(kind, a, tmp_path) for a in (X, VALUES, GRADIENTS, WEIGHTS)]
     found = HermiteRegression(n_basis=20, bandwidth="cv", random_state=0).fit(*data)
-    if kind == "iterator" and most < len(X):  # which are the first of an iterator, and anywhere in other data
-        whole.set_params(bandwidth=found.bandwidth_, regularization=found.regularization_, landmarks=found.landmarks_)
+    # which are the first of an iterator, and anywhere in other data
+    if kind == "iterator" and most < len(X):
+        whole.set_params(
+            bandwidth=found.bandwidth_,
+            regularization=found.regularization_,
+            landmarks=found.landmarks_,
+        )
         assert all(np.any(np.all(X[:most] == y, axis=1)) for y in found.landmarks_)
     whole.fit(X, VALUES, GRADIENTS, WEIGHTS)
     np.testing.assert_allclose(found.predict(NEW), whole.predict(NEW), rtol=1e-6, atol=1e-8)
@@ -128,7 +148,8 @@ def test_memory_of_values_and_gradients_is_bounded(monkeypatch):
         tracemalloc.start()
         try:
             model.fit(
-                (x, x[:, 0], x) for x in (np.random.default_rng(k).standard_normal((5000, 4)) for k in range(count))
+                (x, x[:, 0], x)
+                for x in (np.random.default_rng(k).standard_normal((5000, 4)) for k in range(count))
             )
             return tracemalloc.get_traced_memory()[1]
         finally:

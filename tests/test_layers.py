@@ -6,7 +6,16 @@ from pathlib import Path
 import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
-SURROUNDINGS = {"arviz", "arviz_base", "arviz_stats", "arviz_plots", "pymc", "pytensor", "bridgestan", "cmdstanpy"}
+SURROUNDINGS = {
+    "arviz",
+    "arviz_base",
+    "arviz_stats",
+    "arviz_plots",
+    "pymc",
+    "pytensor",
+    "bridgestan",
+    "cmdstanpy",
+}
 KNOW_THEM = {"unwritable", "convergence", "run", "diagnostics", "plots", "model", "demo", "cli"}
 """What lies directly below kmc and may import them."""
 
@@ -22,7 +31,9 @@ def modules():
 
 
 def imported(module, path, package):
-    """Dotted names of everything that a module imports: at its top, in functions and for type checkers."""
+    """Dotted names of everything that a module imports: at its top, in functions and for type
+    checkers.
+    """
     parents = module.split(".") if package else module.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -39,7 +50,9 @@ def circle(graph):
     while leaves := [module for module, imports in left.items() if not imports & left.keys()]:
         for module in leaves:
             del left[module]
-    while outer := [module for module in left if not any(module in imports for imports in left.values())]:
+    while outer := [
+        module for module in left if not any(module in imports for imports in left.values())
+    ]:
         for module in outer:
             del left[module]
     return sorted(left)
@@ -50,7 +63,9 @@ def test_no_modules_import_each_other():
     assert len(paths) > 100
     edges = {}
     for module, where in paths.items():
-        found = {name if name in paths else name.rpartition(".")[0] for name in imported(module, *where)}
+        found = {
+            name if name in paths else name.rpartition(".")[0] for name in imported(module, *where)
+        }
         edges[module] = (found & paths.keys()) - {module}
     assert circle(edges) == []
 
@@ -60,6 +75,7 @@ def test_few_folders_use_the_packages_around_kmc():
         f"{module} imports {name}"
         for module, where in modules().items()
         for name in imported(module, *where)
-        if name.split(".")[0] in SURROUNDINGS and module.split(".")[1:2] not in ([one] for one in KNOW_THEM)
+        if name.split(".")[0] in SURROUNDINGS
+        and module.split(".")[1:2] not in ([one] for one in KNOW_THEM)
     ]
     assert not found

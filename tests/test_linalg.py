@@ -24,7 +24,9 @@ def gram(points, bandwidth=1.0):
 
 @pytest.mark.parametrize("driver", ["evd", "evr"])
 def test_eigenvectors_are_orthonormal_and_in_columns(rng, driver):
-    """In the memory, too: the products of a fit are rounded by layout, and draws must not depend on the driver's."""
+    """In the memory, too: the products of a fit are rounded by layout, and draws must not depend on
+    the driver's.
+    """
     matrix = gram(rng.standard_normal((20, 3)))
     values, vectors = eigh(matrix, driver)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(20), atol=1e-12)
@@ -53,7 +55,9 @@ def test_eigen_whitening_of_a_few_directions(most):
     w, every = eigen_whitening(gram, most=most), eigen_whitening(gram)
     assert w.shape == (60, min(most, 40))  # the rank is 40
     np.testing.assert_allclose(w.T @ gram @ w, np.eye(w.shape[1]), atol=1e-10)
-    np.testing.assert_allclose(np.abs(np.sum(w * every[:, : w.shape[1]], axis=0)), np.sum(w**2, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(
+        np.abs(np.sum(w * every[:, : w.shape[1]], axis=0)), np.sum(w**2, axis=0), rtol=1e-9
+    )
 
 
 RNG = np.random.default_rng(0)
@@ -76,7 +80,13 @@ def deflated(shift):
 @pytest.mark.parametrize("preconditioned", [False, True])
 @pytest.mark.parametrize("shift", [1.0, 1e-2, 1e-4])
 def test_fitted_values_are_within_the_tolerance(shift, preconditioned):
-    found = solve_shifted(product, shift, RHS, precondition=deflated(shift) if preconditioned else None, tolerance=1e-6)
+    found = solve_shifted(
+        product,
+        shift,
+        RHS,
+        precondition=deflated(shift) if preconditioned else None,
+        tolerance=1e-6,
+    )
     exact = np.linalg.solve(MATRIX + shift * np.eye(80), RHS)
     assert found.converged
     assert found.error <= 1e-6
@@ -86,7 +96,10 @@ def test_fitted_values_are_within_the_tolerance(shift, preconditioned):
 
 def test_a_preconditioner_saves_products():
     plain = solve_shifted(product, 1e-4, RHS)
-    assert solve_shifted(product, 1e-4, RHS, precondition=deflated(1e-4)).iterations < 0.3 * plain.iterations
+    assert (
+        solve_shifted(product, 1e-4, RHS, precondition=deflated(1e-4)).iterations
+        < 0.3 * plain.iterations
+    )
 
 
 @pytest.mark.parametrize("most", [1, 5])

@@ -35,7 +35,9 @@ class Change(NamedTuple):
 
 # Samplers: the points that they ask for, and their draws
 
-ESTIMATOR, ANOTHER = (kmc.scores.FullKEF("gaussian", bandwidth, 0.01, "gaussian") for bandwidth in (1.5, 3.0))
+ESTIMATOR, ANOTHER = (
+    kmc.scores.FullKEF("gaussian", bandwidth, 0.01, "gaussian") for bandwidth in (1.5, 3.0)
+)
 REFITTED = {"adaptation": "vanishing", "first_refit": 10}
 LONG = {"warmup": 200, "max_evaluations": 700}  # enough states for a fit, and a refit
 
@@ -45,7 +47,9 @@ def two_modes(x: np.ndarray) -> float:
 
 
 def run(sampler: Any, target: Any = TARGET, **limits: Any) -> list[np.ndarray]:
-    state = sampler.start(initial=START, **({"chains": 2, "seed": 1, "max_evaluations": 300} | limits))
+    state = sampler.start(
+        initial=START, **({"chains": 2, "seed": 1, "max_evaluations": 300} | limits)
+    )
     asked = []
     while not state.done:
         asked.append(state.ask())
@@ -68,7 +72,13 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     kmc.Kameleon: (
         {},
-        {"adaptation": "freeze", "gamma": 0.5, "max_states": 10, "bandwidth": 3.0, "target_acceptance": 0.5},
+        {
+            "adaptation": "freeze",
+            "gamma": 0.5,
+            "max_states": 10,
+            "bandwidth": 3.0,
+            "target_acceptance": 0.5,
+        },
     ),
     kmc.AdaptiveLangevin: (
         {"estimator": ESTIMATOR},
@@ -100,7 +110,10 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
             "warmup_sampler": kmc.RandomWalkMetropolis(),
         },
     ),
-    kmc.Tempered: ({}, {"sampler": kmc.AdaptiveMetropolis(moves=("random-walk",)), "temperatures": 3}),
+    kmc.Tempered: (
+        {},
+        {"sampler": kmc.AdaptiveMetropolis(moves=("random-walk",)), "temperatures": 3},
+    ),
     kmc.KernelHMC: (
         {"learning_share": 0.05},
         {
@@ -161,7 +174,13 @@ def changes(*names: str, **others: Any) -> dict[str, Any]:
 
 
 COMMON = ("kernel", "bandwidth", "regularization", "base", "value_weight", "cv", "random_state")
-EMBEDDING = {"n_components": 3, "kernel": Matern52(), "bandwidth": 0.7, "n_basis": 12, "random_state": 1}
+EMBEDDING = {
+    "n_components": 3,
+    "kernel": Matern52(),
+    "bandwidth": 0.7,
+    "n_basis": 12,
+    "random_state": 1,
+}
 
 ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     kmc.scores.NystromKEF: (
@@ -205,7 +224,13 @@ ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     ),
     kmc.spectral.DiffusionMap: (
         modes,
-        {"n_components": 2, "bandwidth": 1.5, "regularization": 1e-3, "n_basis": 15, "random_state": 0},
+        {
+            "n_components": 2,
+            "bandwidth": 1.5,
+            "regularization": 1e-3,
+            "n_basis": 15,
+            "random_state": 0,
+        },
         changes(
             *("kernel", "bandwidth", "regularization", "n_basis", "landmarks", "random_state"),
             n_components=3,
@@ -230,7 +255,13 @@ ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     ),
     kmc.spectral.TransitionOperator: (
         slow_modes,
-        {"n_components": 2, "bandwidth": 1.5, "regularization": 1e-3, "n_basis": 15, "random_state": 0},
+        {
+            "n_components": 2,
+            "bandwidth": 1.5,
+            "regularization": 1e-3,
+            "n_basis": 15,
+            "random_state": 0,
+        },
         changes(
             *("kernel", "bandwidth", "regularization", "n_basis", "landmarks", "random_state"),
             lagtime=3,
@@ -244,13 +275,29 @@ ESTIMATORS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
         {"n_components": 2, "n_basis": 10, "random_state": 0},
         {**EMBEDDING, "center": False},
     ),
-    kmc.spectral.KernelPCA: (modes, {"n_components": 2, "n_basis": 10, "random_state": 0}, EMBEDDING),
-    kmc.spectral.NystromEmbedding: (modes, {"n_components": 2, "n_basis": 10, "random_state": 0}, EMBEDDING),
+    kmc.spectral.KernelPCA: (
+        modes,
+        {"n_components": 2, "n_basis": 10, "random_state": 0},
+        EMBEDDING,
+    ),
+    kmc.spectral.NystromEmbedding: (
+        modes,
+        {"n_components": 2, "n_basis": 10, "random_state": 0},
+        EMBEDDING,
+    ),
     kmc.regression.HermiteRegression: (
         regression,
         {**KERNEL, "n_basis": 10, "random_state": 0},
         changes(
-            *("kernel", "bandwidth", "regularization", "n_basis", "landmarks", "cv", "random_state"),
+            *(
+                "kernel",
+                "bandwidth",
+                "regularization",
+                "n_basis",
+                "landmarks",
+                "cv",
+                "random_state",
+            ),
             gradient_weight=3.0,
             basis="fourier",
             degree=Change(2, {"basis": "monomials"}),
@@ -286,7 +333,11 @@ OTHERS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
         {"sampler": kmc.RandomWalkMetropolis(), "initial": START, "draws": 20, "seed": 1},
         {"draws": 30, "warmup": 5, "chains": 3, "max_evaluations": 50, "seed": 2, "noisy": True},
     ),
-    kmc.diagnostics.nested_rhat: (numbers, {"data": CHAINS, "superchains": 2}, {"var_names": ["x[1]"]}),
+    kmc.diagnostics.nested_rhat: (
+        numbers,
+        {"data": CHAINS, "superchains": 2},
+        {"var_names": ["x[1]"]},
+    ),
     kmc.diagnostics.spectral_gap: (
         numbers,
         {"data": CHAINS, "n_basis": 20},
@@ -304,22 +355,41 @@ OTHERS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     ),
     kmc.diagnostics.control_functional: (
         lambda found: [np.array([found.estimate])],
-        {"data": CHAINS, "f": lambda x: x[:, 0] ** 2, "score": lambda x: -x, "n_basis": 20, "random_state": 0},
+        {
+            "data": CHAINS,
+            "f": lambda x: x[:, 0] ** 2,
+            "score": lambda x: -x,
+            "n_basis": 20,
+            "random_state": 0,
+        },
         {"var_names": ["x[1]"]},
     ),
     kmc.spectral.implied_timescales: (
         lambda found: [found.timescales],
-        {"data": PATH, "lagtimes": [1, 2], "estimator": kmc.spectral.TransitionOperator(n_basis=10, random_state=0)},
+        {
+            "data": PATH,
+            "lagtimes": [1, 2],
+            "estimator": kmc.spectral.TransitionOperator(n_basis=10, random_state=0),
+        },
         {"n_timescales": 2, "weights": np.linspace(0.0, 1.0, len(PATH))},
     ),
     kmc.spectral.Bilinear: (
         decomposed,
-        {"function": lambda left, right, x, w: (w[:, None] * left.values(x)).T @ right.values(x + 1.0)},
+        {
+            "function": lambda left, right, x, w: (
+                (w[:, None] * left.values(x)).T @ right.values(x + 1.0)
+            )
+        },
         {"symmetric": True, "annihilates_constants": True},
     ),
     kmc.spectral.galerkin: (
         lambda found: [found.singular_values_],
-        {"form": kmc.spectral.DirichletForm(), "left": Monomials(3, 2), "right": Monomials(3, 2), "X": X},
+        {
+            "form": kmc.spectral.DirichletForm(),
+            "left": Monomials(3, 2),
+            "right": Monomials(3, 2),
+            "X": X,
+        },
         {"tolerance": 1e-1, "regularization": 0.5},
     ),
 }
@@ -345,23 +415,33 @@ def same(one: list[np.ndarray], two: list[np.ndarray]) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("cls", "name"), [pytest.param(*row, id=f"{row[0].__name__}-{row[1]}") for row in ROWS])
+@pytest.mark.parametrize(
+    ("cls", "name"), [pytest.param(*row, id=f"{row[0].__name__}-{row[1]}") for row in ROWS]
+)
 def test_the_option_changes_what_is_made(cls, name):
     make, base, changed = TABLE[cls]
     change = changed[name] if isinstance(changed[name], Change) else Change(changed[name])
     known = before(cls, name if isinstance(changed[name], Change) else "")
-    assert not same(known, make(cls(**base | change.options | {name: change.value}), **change.given))
+    assert not same(
+        known, make(cls(**base | change.options | {name: change.value}), **change.given)
+    )
 
 
 # Options that have no effect beside others are refused
 
 REFUSED = {
-    "first_refit=40 has no effect with adaptation='freeze'": lambda: kmc.ScoreHMC(ESTIMATOR, first_refit=40),
-    "schedule=0.5 has no effect with adaptation='freeze'": lambda: kmc.ScoreHMC(ESTIMATOR, schedule=0.5),
+    "first_refit=40 has no effect with adaptation='freeze'": lambda: kmc.ScoreHMC(
+        ESTIMATOR, first_refit=40
+    ),
+    "schedule=0.5 has no effect with adaptation='freeze'": lambda: kmc.ScoreHMC(
+        ESTIMATOR, schedule=0.5
+    ),
     "first_refit=40 has no effect with a schedule": lambda: kmc.ScoreHMC(
         ESTIMATOR, "vanishing", first_refit=40, schedule=0.5
     ),
-    "target_acceptance=0.5 has no effect with a given scale": lambda: kmc.RandomWalkMetropolis(2.0, 0.5),
+    "target_acceptance=0.5 has no effect with a given scale": lambda: kmc.RandomWalkMetropolis(
+        2.0, 0.5
+    ),
     "trust=True and resume=False": lambda: kmc.sample(TARGET, dim=2, trust=True),
     "vectorized=True and f=None": lambda: kmc.expectations(None, vectorized=True),
 }

@@ -38,7 +38,9 @@ pytestmark = pytest.mark.arviz
 def draws(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        idata = kmc.sample(model, sampler="random-walk", draws=5, warmup=4, chains=2, seed=1, progress=False)
+        idata = kmc.sample(
+            model, sampler="random-walk", draws=5, warmup=4, chains=2, seed=1, progress=False
+        )
     return [idata.posterior[name].values for name in idata.posterior.data_vars]
 
 
@@ -46,7 +48,9 @@ def draws_of_it(sampler):
     target = kmc.Model(normal, dim=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        idata = kmc.sample(target, sampler=sampler, draws=4, chains=2, max_evaluations=60, seed=1, progress=False)
+        idata = kmc.sample(
+            target, sampler=sampler, draws=4, chains=2, max_evaluations=60, seed=1, progress=False
+        )
     return idata.posterior["x"].values
 
 
@@ -66,11 +70,20 @@ def basis_values(basis):
 
 
 def fields_of(thing):
-    return [getattr(thing, name) for name in getattr(thing, "_fields", None) or thing.__dataclass_fields__]
+    return [
+        getattr(thing, name)
+        for name in getattr(thing, "_fields", None) or thing.__dataclass_fields__
+    ]
 
 
 def of_an_error(error):
-    return type(error), str(error), error.position, error.parameters, getattr(error, "idata", None) is None
+    return (
+        type(error),
+        str(error),
+        error.position,
+        error.parameters,
+        getattr(error, "idata", None) is None,
+    )
 
 
 # The cases: of a public class, one or more instances, and what must be the same
@@ -116,16 +129,25 @@ CASES = {
     kmc.AdaptiveMetropolis: lambda: ([kmc.AdaptiveMetropolis(adaptation="freeze")], draws_of_it),
     kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
     kmc.Tempered: lambda: ([kmc.Tempered(temperatures=(1, 3))], draws_of_it),
-    kmc.Model: lambda: ([kmc.Model(normal, dim=2), kmc.Model(normal, dim=2, initial=X, noisy=True), NAMED], draws),
+    kmc.Model: lambda: (
+        [kmc.Model(normal, dim=2), kmc.Model(normal, dim=2, initial=X, noisy=True), NAMED],
+        draws,
+    ),
     kmc.Simplex: lambda: ([kmc.Simplex(3)], draws_of_a_parameter),
     kmc.Circular: lambda: ([kmc.Circular(0.0, 2.0)], draws_of_a_parameter),
-    kmc.Prior: lambda: ([kmc.Prior(stats.gamma(2.0)), kmc.Prior(stats.dirichlet([1.0, 2.0]))], draws_of_a_parameter),
+    kmc.Prior: lambda: (
+        [kmc.Prior(stats.gamma(2.0)), kmc.Prior(stats.dirichlet([1.0, 2.0]))],
+        draws_of_a_parameter,
+    ),
     kmc.Dirichlet: lambda: ([kmc.Dirichlet([1.0, 2.0])], draws_of_a_parameter),
     kmc.EvaluationError: lambda: ([an_error()], of_an_error),
     # bases
     bases.KernelSections: lambda: ([SECTIONS], basis_values),
     bases.KernelGradients: lambda: ([bases.KernelGradients(GAUSSIAN, X[:5], [0, 3])], basis_values),
-    bases.KernelExpansion: lambda: ([bases.KernelExpansion(GAUSSIAN, X[:5], sections=Y[:5])], basis_values),
+    bases.KernelExpansion: lambda: (
+        [bases.KernelExpansion(GAUSSIAN, X[:5], sections=Y[:5])],
+        basis_values,
+    ),
     bases.FourierFeatures: lambda: ([bases.FourierFeatures.draw(GAUSSIAN, 6, 2, 0)], basis_values),
     bases.Monomials: lambda: ([bases.Monomials(3, 2, X[0])], basis_values),
     bases.UserFunctions: lambda: ([bases.UserFunctions(square, size=2)], basis_values),
@@ -134,7 +156,10 @@ CASES = {
     bases.BaseJitState: lambda: ([scores.GaussianScore().fit(X).jit_state()], fields_of),
     # forms
     forms.Forms: lambda: ([forms.accumulate(SECTIONS, X, ("mass", "dirichlet"))], fields_of),
-    forms.Lagged: lambda: ([forms.accumulate(SECTIONS, PATH, ("lagged",), lagtime=1).get("lagged")], fields_of),
+    forms.Lagged: lambda: (
+        [forms.accumulate(SECTIONS, PATH, ("lagged",), lagtime=1).get("lagged")],
+        fields_of,
+    ),
     # what functions return
     spectral.Decomposition: lambda: (
         [spectral.galerkin(spectral.DirichletForm(), bases.Monomials(2, 2), None, X)],
@@ -177,14 +202,18 @@ def test_copies_are_the_same(cls, way):
 
 
 def test_an_error_keeps_what_it_knows():
-    """Its position, parameters and draws; a result travels with it, its cause and notes as pickle has it."""
+    """Its position, parameters and draws; a result travels with it, its cause and notes as pickle
+    has it.
+    """
 
     def fails(x):
         return np.nan if x[0] > 1.0 else normal(x)
 
     model = kmc.Model(fails, dim=2, nonfinite="raise")
     with pytest.raises(kmc.EvaluationError) as caught:
-        kmc.sample(model, initial=X[X[:, 0] < 0.9][:4], sampler="random-walk", seed=0, progress=False)
+        kmc.sample(
+            model, initial=X[X[:, 0] < 0.9][:4], sampler="random-walk", seed=0, progress=False
+        )
     again = pickle.loads(pickle.dumps(caught.value))
     np.testing.assert_array_equal(again.position, caught.value.position)
     assert again.position[0] > 1.0 and str(again) == str(caught.value)
@@ -201,12 +230,16 @@ def loads_pickles(source):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             found = node.value.id in PICKLING and node.attr in READING
         elif isinstance(node, ast.ImportFrom):
-            found = node.module in PICKLING and any(alias.name in {*READING, "*"} for alias in node.names)
+            found = node.module in PICKLING and any(
+                alias.name in {*READING, "*"} for alias in node.names
+            )
         elif isinstance(node, ast.Import):
             found = any(alias.name in PICKLING and alias.asname for alias in node.names)
         else:
             found = isinstance(node, ast.keyword) and node.arg == "allow_pickle"
-            found = found and not (isinstance(node.value, ast.Constant) and node.value.value is False)
+            found = found and not (
+                isinstance(node.value, ast.Constant) and node.value.value is False
+            )
         if found:
             yield node.lineno if hasattr(node, "lineno") else 0
 
@@ -229,7 +262,11 @@ def test_the_check_below_sees(line):
 
 def test_pickles_are_loaded_in_one_place():
     root = Path(kmc.errors.__file__).parent
-    found = {str(path.relative_to(root)) for path in root.rglob("*.py") if list(loads_pickles(path.read_text()))}
+    found = {
+        str(path.relative_to(root))
+        for path in root.rglob("*.py")
+        if list(loads_pickles(path.read_text()))
+    }
     assert found == {"pickles.py"}
 
 

@@ -1,4 +1,5 @@
-"""The code blocks of README.md run one after the other in one interpreter, each with names of its own.
+"""The code blocks of README.md run one after the other in one interpreter, each with names of its
+own.
 
 Budgets are scaled down here, by the substitutions below; nothing else is changed.
 """

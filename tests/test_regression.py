@@ -41,13 +41,19 @@ def test_algorithm_4(kernel, q, dq):
     fitted = paper(kernel, 6).fit(X, V, T)
     alpha = oracle.dot_product(X, V, T, 6, q, dq)
     np.testing.assert_allclose(fitted.coefficients_, alpha, rtol=1e-6)
-    np.testing.assert_allclose(fitted.predict(NEW), [sum(a * q(y @ x) for a, y in zip(alpha, X)) for x in NEW], 1e-7)
+    np.testing.assert_allclose(
+        fitted.predict(NEW), [sum(a * q(y @ x) for a, y in zip(alpha, X)) for x in NEW], 1e-7
+    )
 
 
 @pytest.mark.parametrize(
     ("kernel", "q", "dq"),
     [
-        (Gaussian(0.7), lambda u: np.exp(-(u**2) / 0.98), lambda u: -u / 0.49 * np.exp(-(u**2) / 0.98)),
+        (
+            Gaussian(0.7),
+            lambda u: np.exp(-(u**2) / 0.98),
+            lambda u: -u / 0.49 * np.exp(-(u**2) / 0.98),
+        ),
         (Exponential(0.7), lambda u: np.exp(-u / 0.7), lambda u: -np.exp(-u / 0.7) / 0.7),
     ],
 )
@@ -71,7 +77,9 @@ def test_two_points_with_slopes_are_hermites_cubic():
 def test_without_gradients_it_is_scikit_learns_kernel_ridge():
     kernel_ridge = pytest.importorskip("sklearn.kernel_ridge")
     peer = kernel_ridge.KernelRidge(alpha=30 * 1e-3, kernel="rbf", gamma=1 / (2 * 0.8**2)).fit(X, V)
-    fitted = HermiteRegression(bandwidth=0.8, regularization=1e-3, landmarks=X, fit_intercept=False).fit(X, V)
+    fitted = HermiteRegression(
+        bandwidth=0.8, regularization=1e-3, landmarks=X, fit_intercept=False
+    ).fit(X, V)
     np.testing.assert_allclose(fitted.predict(NEW), peer.predict(NEW), atol=1e-7)
 
 
@@ -88,9 +96,14 @@ def test_weights_are_repetitions_and_sqrt_weights_are_rows_of_least_squares(fit_
     basis, root = one.basis_, np.sqrt(counts / counts.sum())
     constant = np.full((30, 1), float(fit_intercept))
     rows = [root[:, None] * np.hstack([basis.values(X), constant])]
-    rows += [np.sqrt(0.3) * root[:, None] * np.hstack([basis.gradients(X)[:, :, i], 0 * constant]) for i in range(2)]
+    rows += [
+        np.sqrt(0.3) * root[:, None] * np.hstack([basis.gradients(X)[:, :, i], 0 * constant])
+        for i in range(2)
+    ]
     rows += [np.hstack([0.1 * np.linalg.cholesky(basis.gram()).T, np.zeros((9, 1))])]
-    right = np.concatenate([root * V, *(np.sqrt(0.3) * root * T[:, i] for i in range(2)), np.zeros(9)])
+    right = np.concatenate(
+        [root * V, *(np.sqrt(0.3) * root * T[:, i] for i in range(2)), np.zeros(9)]
+    )
     literal = np.linalg.lstsq(np.vstack(rows), right)[0]
     np.testing.assert_allclose(one.coefficients_, literal[:9], rtol=1e-6, atol=1e-8)
     assert one.intercept_ == pytest.approx(literal[9], abs=1e-9)
@@ -101,10 +114,14 @@ def test_gradients_are_those_of_the_prediction(basis):
     from tests.oracles import differences
 
     fitted = HermiteRegression(basis=basis, n_basis=20, random_state=0).fit(X, waves(X), slopes(X))
-    np.testing.assert_allclose(fitted.gradient(NEW), differences.gradients(fitted.predict, NEW), atol=1e-6)
+    np.testing.assert_allclose(
+        fitted.gradient(NEW), differences.gradients(fitted.predict, NEW), atol=1e-6
+    )
 
 
-@pytest.mark.parametrize(("basis", "error"), [("sections", 1e-5), ("fourier", 1e-5), ("monomials", 0.05)])
+@pytest.mark.parametrize(
+    ("basis", "error"), [("sections", 1e-5), ("fourier", 1e-5), ("monomials", 0.05)]
+)
 def test_gradients_help(basis, error):
     options = {"basis": basis, "n_basis": 60, "degree": 6, "bandwidth": "cv", "random_state": 0}
     x = np.random.default_rng(1).uniform(-1.0, 1.0, (60, 2))
@@ -121,16 +138,23 @@ def test_a_constant_is_hard_for_the_gaussian_kernel_and_gradients_help():
     x = np.random.default_rng(2).uniform(-1.0, 1.0, (1000, 2))
     errors = []
     for gradients in (None, np.zeros_like(x)):
-        fitted = HermiteRegression(bandwidth=0.5, regularization=1e-3, fit_intercept=False, random_state=0)
+        fitted = HermiteRegression(
+            bandwidth=0.5, regularization=1e-3, fit_intercept=False, random_state=0
+        )
         errors.append(np.mean((fitted.fit(x, np.ones(1000), gradients).predict(NEW) - 1.0) ** 2))
     assert errors[1] < 0.3 * errors[0]
-    easy = HermiteRegression(bandwidth=0.5, regularization=1e-3, random_state=0).fit(x, np.ones(1000))
-    np.testing.assert_allclose(easy.predict(NEW), 1.0)  # with an intercept there is nothing to learn
+    easy = HermiteRegression(bandwidth=0.5, regularization=1e-3, random_state=0).fit(
+        x, np.ones(1000)
+    )
+    # with an intercept there is nothing to learn
+    np.testing.assert_allclose(easy.predict(NEW), 1.0)
 
 
 def test_the_held_out_loss_is_that_of_a_fit_to_the_rest():
     options = {"landmarks": X[:9], "gradient_weight": 0.3, "cv": 3}
-    model = HermiteRegression(**options, bandwidth=[0.5, 1.0], regularization=[1e-3, 1e-1], random_state=3)
+    model = HermiteRegression(
+        **options, bandwidth=[0.5, 1.0], regularization=[1e-3, 1e-1], random_state=3
+    )
     table = model.fit(X, V, T).cv_results_
     assert model.bandwidth_ == table["bandwidth"][np.argmin(table["objective"])]
     assert model.regularization_ == table["regularization"][np.argmin(table["objective"])]
@@ -138,11 +162,15 @@ def test_the_held_out_loss_is_that_of_a_fit_to_the_rest():
     losses = []
     for part in parts:
         rest = np.setdiff1d(np.arange(30), part)
-        one = HermiteRegression(**options, bandwidth=1.0, regularization=1e-1).fit(X[rest], V[rest], T[rest])
+        one = HermiteRegression(**options, bandwidth=1.0, regularization=1e-1).fit(
+            X[rest], V[rest], T[rest]
+        )
         squares = np.sum((one.gradient(X[part]) - T[part]) ** 2, axis=1)
         losses.append(np.mean((one.predict(X[part]) - V[part]) ** 2 + 0.3 * squares))
     assert table["objective"][-1] == pytest.approx(np.mean(losses))
-    assert HermiteRegression(**options, bandwidth=1.0, regularization=0.1).fit(X, V).cv_results_ == {}
+    assert (
+        HermiteRegression(**options, bandwidth=1.0, regularization=0.1).fit(X, V).cv_results_ == {}
+    )
 
 
 def test_units_of_the_points_do_not_matter():
@@ -156,11 +184,15 @@ def test_an_offset_costs_few_digits(shift):
     options = {"bandwidth": 0.8, "regularization": 1e-3, "random_state": 0}
     one = HermiteRegression(**options).fit(X, waves(X), slopes(X))
     two = HermiteRegression(**options).fit(X + shift, waves(X) + shift, slopes(X))
-    np.testing.assert_allclose(two.predict(NEW + shift) - shift, one.predict(NEW), atol=1e-10 * shift)
+    np.testing.assert_allclose(
+        two.predict(NEW + shift) - shift, one.predict(NEW), atol=1e-10 * shift
+    )
 
 
 def test_a_users_basis():
-    linear = UserFunctions(lambda x: x, lambda x: np.broadcast_to(np.eye(2), (len(x), 2, 2)), size=2)
+    linear = UserFunctions(
+        lambda x: x, lambda x: np.broadcast_to(np.eye(2), (len(x), 2, 2)), size=2
+    )
     fitted = HermiteRegression(basis=linear, regularization=0.0).fit(
         X, 3.0 + X @ [1.0, -2.0], np.tile([1.0, -2.0], (30, 1))
     )
@@ -210,7 +242,12 @@ def test_bad_input(options, arguments, message):
 
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    conventions([HermiteRegression(n_basis=30), HermiteRegression(Matern52(), basis="fourier", bandwidth=2.0)]),
+    conventions(
+        [
+            HermiteRegression(n_basis=30),
+            HermiteRegression(Matern52(), basis="fourier", bandwidth=2.0),
+        ]
+    ),
 )
 def test_conventions(estimator, check):
     check(estimator)

@@ -57,7 +57,9 @@ def idata():
 
 @pytest.fixture(scope="module")
 def page(idata, tmp_path_factory):
-    path = kmc.report(idata, tmp_path_factory.mktemp("report") / "report.html", title="Doses & <answers>")
+    path = kmc.report(
+        idata, tmp_path_factory.mktemp("report") / "report.html", title="Doses & <answers>"
+    )
     return path.read_text(encoding="utf-8")
 
 
@@ -65,7 +67,9 @@ def test_the_page_is_whole_and_small(page):
     parsed = Parsed(page)
     assert page.startswith("<!DOCTYPE html>") and len(page) < 2_000_000
     assert parsed.text.count("Doses & <answers>") == 2  # title and heading
-    assert parsed.tags.count("section") == 5 and "slope[<i>]" in parsed.text and "i" not in parsed.tags
+    assert (
+        parsed.tags.count("section") == 5 and "slope[<i>]" in parsed.text and "i" not in parsed.tags
+    )
 
 
 def test_nothing_is_loaded(page):
@@ -102,14 +106,19 @@ def test_each_warning_has_its_code_and_sentence(page, idata):
 
 
 def test_a_warning_of_another_version(tmp_path):
-    kmc.report(by_hand(warnings='["Strange."]', warning_codes='["of-the-future"]'), tmp_path / "r.html")
+    kmc.report(
+        by_hand(warnings='["Strange."]', warning_codes='["of-the-future"]'), tmp_path / "r.html"
+    )
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "of-the-future" in text and "Strange." in text
 
 
 def test_the_costs_are_those_of_the_run(page, idata):
     text = Parsed(page).text
-    assert f"{idata.attrs['n_evaluations']:,}, {idata.attrs['n_evaluations_warmup']:,} of them in warm-up" in text
+    assert (
+        f"{idata.attrs['n_evaluations']:,}, {idata.attrs['n_evaluations_warmup']:,} of them in "
+        f"warm-up" in text
+    )
     assert "3 chains of 60" in text and "random-walk" in text and "arXiv:1506.02564" in text
 
 
@@ -127,11 +136,18 @@ def by_hand(draws=400, lp=None, **attrs):
 
 
 def text_of(idata, tmp_path, **options):
-    return Parsed(kmc.report(idata, tmp_path / "r.html", **options).read_text(encoding="utf-8")).text
+    return Parsed(
+        kmc.report(idata, tmp_path / "r.html", **options).read_text(encoding="utf-8")
+    ).text
 
 
 def test_the_workers_of_a_run_are_among_its_costs(tmp_path):
-    spent = {"workers": 64, "workers_waited": 0.25, "evaluation_seconds": 0.5, "longest_evaluation_seconds": 12.0}
+    spent = {
+        "workers": 64,
+        "workers_waited": 0.25,
+        "evaluation_seconds": 0.5,
+        "longest_evaluation_seconds": 12.0,
+    }
     text = text_of(by_hand(**spent), tmp_path)
     assert "64, idle 25% of the time; an evaluation took 0.5 s on average, 12 s at most" in text
 
@@ -159,8 +175,11 @@ def test_the_surrogate_against_the_truth(tmp_path):
     lp = -np.random.default_rng(1).exponential(size=(4, 400))
     lp[0, :5] = -np.inf
     kmc.report(by_hand(lp=lp), tmp_path / "r.html")
-    alts = [attrs["alt"] for attrs in Parsed((tmp_path / "r.html").read_text(encoding="utf-8")).pictures]
-    assert "nine of ten are within 0.16 nats" in alts[-1] or "within 0.17 nats" in alts[-1]  # 1.645 x .1: no constant
+    alts = [
+        attrs["alt"] for attrs in Parsed((tmp_path / "r.html").read_text(encoding="utf-8")).pictures
+    ]
+    # 1.645 x .1: no constant
+    assert "nine of ten are within 0.16 nats" in alts[-1] or "within 0.17 nats" in alts[-1]
 
 
 @pytest.mark.slow
@@ -176,7 +195,10 @@ def test_slow_modes_and_the_error_along_them(tmp_path):
     tree = xarray.DataTree.from_dict({"posterior": posterior, "proposals": proposals})
     text = text_of(tree, tmp_path)
     assert "The slowest functions of all parameters" in text and "along the slowest mode" in text
-    assert kmc.diagnostics.slow_modes(posterior, 2, var_names=["x[0]", "x[1]"]).attrs["verdict"] in text
+    assert (
+        kmc.diagnostics.slow_modes(posterior, 2, var_names=["x[0]", "x[1]"]).attrs["verdict"]
+        in text
+    )
     kmc.diagnostics.slow_modes(tree, 1, n_basis=10, add_group=True)
     tree["slow_modes"].attrs["verdict"] = "Kept with the draws."
     assert "Kept with the draws." in text_of(tree, tmp_path)
@@ -184,7 +206,10 @@ def test_slow_modes_and_the_error_along_them(tmp_path):
 
 def test_a_run_without_draws(tmp_path):
     text = text_of(
-        by_hand(draws=0, warnings='["The run ended within warm-up."]', warning_codes='["no-draws"]'), tmp_path
+        by_hand(
+            draws=0, warnings='["The run ended within warm-up."]', warning_codes='["no-draws"]'
+        ),
+        tmp_path,
     )
     assert "made 0 draws in each chain" in text and "no-draws (" in text
 

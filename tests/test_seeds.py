@@ -13,7 +13,9 @@ def numbers(seed):
 def test_a_generator_is_used_as_it_is():
     rng = np.random.default_rng(0)
     assert as_generator(rng) is rng
-    with pytest.raises(TypeError, match="^random_state='zero': expected None, a non-negative whole number"):
+    with pytest.raises(
+        TypeError, match="^random_state='zero': expected None, a non-negative whole number"
+    ):
         as_generator("zero")
 
 
@@ -22,4 +24,5 @@ def test_streams_differ_from_each_other_and_from_spawned_seeds():
     streams = [numbers(substream(seed, stream)) for stream in Stream]
     spawned = [numbers(child) for child in seed.spawn(4)]
     assert len(set(map(tuple, streams + spawned))) == len(Stream) + 4
-    assert [numbers(substream(seed, stream)) for stream in Stream] == streams  # whatever was spawned
+    # whatever was spawned
+    assert [numbers(substream(seed, stream)) for stream in Stream] == streams

@@ -35,5 +35,7 @@ def test_a_look_leaves_all_samples_in_four_folds(kind, most):
 
 
 def test_rows_of_zero_weight_do_not_count():
-    sample, _ = look(open_source(Estimator(), X, np.arange(5000) % 2), 100, np.random.default_rng(2))
+    sample, _ = look(
+        open_source(Estimator(), X, np.arange(5000) % 2), 100, np.random.default_rng(2)
+    )
     assert np.array_equal(sample.counted(), sample.x[sample.weights > 0])

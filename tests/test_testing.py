@@ -6,7 +6,12 @@ import pytest
 import kmc
 from kmc.testing import check_move
 
-BUILT_IN = [kmc.moves.DifferentialEvolution(), kmc.moves.Snooker(), kmc.moves.RandomWalk(), kmc.moves.Independence()]
+BUILT_IN = [
+    kmc.moves.DifferentialEvolution(),
+    kmc.moves.Snooker(),
+    kmc.moves.RandomWalk(),
+    kmc.moves.Independence(),
+]
 
 
 class Wrong:
@@ -36,7 +41,9 @@ def test_built_in_moves_are_right(move):
     ids=["no Jacobian", "no densities", "reversed ratio", "drift", "another target"],
 )
 def test_wrong_ratios_are_found(move, change):
-    with pytest.raises(AssertionError, match="changes the distribution of draws from .*Check its log_ratio, log q"):
+    with pytest.raises(
+        AssertionError, match="changes the distribution of draws from .*Check its log_ratio, log q"
+    ):
         check_move(Wrong(move, change), n=1000)
 
 

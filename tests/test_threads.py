@@ -15,7 +15,9 @@ from kmc.threads import each_in_threads, in_threads, single_threaded
 
 
 def threads():
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
 
 
 def test_one_thread_inside_and_as_before_outside():
@@ -28,7 +30,9 @@ def test_one_thread_inside_and_as_before_outside():
 def test_the_sampler_has_one_thread_and_the_target_its_own(monkeypatch):
     inside, outside = [], []
     advance = KernelHMCState.advance
-    monkeypatch.setattr(KernelHMCState, "advance", lambda *args: (inside.append(threads()), advance(*args))[1])
+    monkeypatch.setattr(
+        KernelHMCState, "advance", lambda *args: (inside.append(threads()), advance(*args))[1]
+    )
 
     def target(x):
         outside.append(threads())

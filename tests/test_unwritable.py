@@ -13,7 +13,10 @@ import kmc
 from kmc import unwritable as module
 
 PACKAGE = Path(kmc.__file__).parent
-ONE = "import numpy as np; from kmc.kernels.metric import squared_distances as s; print(s(np.eye(2), np.eye(2)))"
+ONE = (
+    "import numpy as np; from kmc.kernels.metric import squared_distances as s; "
+    "print(s(np.eye(2), np.eye(2)))"
+)
 WORKERS = """
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -26,8 +29,12 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def closed(tmp_path):
-    """The environment of a process that can write nowhere but in ``tmp_path / "tmp"``; also for root."""
-    copy = shutil.copytree(PACKAGE, tmp_path / "lib" / "kmc", ignore=shutil.ignore_patterns("__pycache__"))
+    """The environment of a process that can write nowhere but in ``tmp_path / "tmp"``; also for
+    root.
+    """
+    copy = shutil.copytree(
+        PACKAGE, tmp_path / "lib" / "kmc", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for folder in [copy, *(path for path in copy.rglob("*") if path.is_dir())]:
         (folder / "__pycache__").touch()  # no folder can be made here
     (tmp_path / "file").touch()
@@ -41,7 +48,12 @@ def closed(tmp_path):
 def started(closed, *arguments, **others):
     command = [sys.executable, *arguments]
     return subprocess.Popen(
-        command, env={**closed, **others}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/"
+        command,
+        env={**closed, **others},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
     )
 
 
@@ -55,7 +67,9 @@ def test_two_processes_share_a_private_folder_where_nothing_else_is_writable(clo
         assert err.startswith("<string>:1: KmcWarning: ") and err.count("KmcWarning") == 1
         assert "set the environment variable NUMBA_CACHE_DIR to a writable folder that lasts" in err
     (folder,) = (tmp_path / "tmp").iterdir()
-    assert folder.name == f"kmc-numba-{os.geteuid()}" and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (
+        folder.name == f"kmc-numba-{os.geteuid()}" and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    )
     assert list(folder.rglob("*.nbi"))
 
 
@@ -101,19 +115,26 @@ tempfile.gettempdir = none
 from kmc.unwritable import import_arviz
 print(import_arviz().summary.__name__)
 """
-    environment = os.environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(tmp_path))
+    environment = os.environ | dict.fromkeys(
+        ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(tmp_path)
+    )
     out, err = started(environment, "-c", code).communicate(timeout=120)
     assert out == "summary\n", err
 
 
 def test_arviz_says_nothing_about_its_next_version(tmp_path):
-    """ArviZ 0.23 says it at the first import of a day, and keeps the date in the user's cache folder.
+    """ArviZ 0.23 says it at the first import of a day, and keeps the date in the user's cache
+    folder.
 
     Another thread may take out any filter of warnings in the middle of the import.
     """
     none = "import warnings; warnings.filterwarnings = lambda *_, **__: None"
-    code = f"{none}; from kmc.unwritable import import_arviz; print(import_arviz().summary.__name__)"
-    environment = os.environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(tmp_path))
+    code = (
+        f"{none}; from kmc.unwritable import import_arviz; print(import_arviz().summary.__name__)"
+    )
+    environment = os.environ | dict.fromkeys(
+        ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(tmp_path)
+    )
     out, err = started(environment, "-W", "default", "-c", code).communicate(timeout=120)
     assert out == "summary\n" and "FutureWarning" not in err
 
@@ -152,5 +173,7 @@ def _made(folder):
 @pytest.mark.skipif(os.name != "posix", reason="owners and modes")
 def test_the_folder_is_the_same_in_each_process(tmp_path, monkeypatch):
     monkeypatch.setattr(module.tempfile, "gettempdir", lambda: str(tmp_path))
-    assert module.private_folder() == module.private_folder() == tmp_path / f"kmc-numba-{os.geteuid()}"
+    assert (
+        module.private_folder() == module.private_folder() == tmp_path / f"kmc-numba-{os.geteuid()}"
+    )
     assert [path.name for path in tmp_path.iterdir()] == [f"kmc-numba-{os.geteuid()}"]

@@ -13,8 +13,14 @@ def groups(idata: Any) -> set[str]:
 
 
 def check_values(idata: Any, log_density: Callable[[np.ndarray], float], dim: int) -> None:
-    """Compare ``lp`` of every draw, and of warm-up and proposals where they are kept, with a function of x (d,)."""
-    of_draws = {"posterior": "sample_stats", "warmup_posterior": "warmup_sample_stats", "proposals": "proposals"}
+    """Compare ``lp`` of every draw, and of warm-up and proposals where they are kept, with a
+    function of x (d,).
+    """
+    of_draws = {
+        "posterior": "sample_stats",
+        "warmup_posterior": "warmup_sample_stats",
+        "proposals": "proposals",
+    }
     for group, statistics in of_draws.items():
         if group not in groups(idata):
             continue

@@ -1,4 +1,4 @@
-"""Finite bases of functions on R^d: the interface, a user's functions, and linear combinations Σ_a c_a φ_a."""
+"""Finite bases of functions on R^d: the interface, a user's functions, and sums Σ_a c_a φ_a."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Both = Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray, n
 
 
 class Basis:
-    """A finite basis: blocks of values and derivatives at points, and what can be computed from them.
+    """A finite basis: blocks of values and derivatives at points, and what is computed from them.
 
-    A subclass has ``size`` and ``values``, and ``gradients`` and ``laplacians`` if its forms need them. Everything else
-    has a default that uses these, in slices of bounded memory; a basis with a faster way to the same numbers overrides
-    it.
+    A subclass has ``size`` and ``values``, and ``gradients`` and ``laplacians`` if its forms need
+    them. Everything else has a default that uses these, in slices of bounded memory; a basis with a
+    faster way to the same numbers overrides it.
 
     Examples
     --------
@@ -62,27 +62,30 @@ class Basis:
         return general.derivative(self, x, index)
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Return the (n, p) derivatives <∇φ_a, v> along a vector at each row of x, ``vectors`` (n, d)."""
+        """Return the (n, p) derivatives <∇φ_a, v> at each point, with v from ``vectors`` (n, d)."""
         return general.directional(self, x, vectors)
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over the rows of x of w <∇φ_a, ∇φ_b>, (p, p)."""
         return general.sum_dirichlet(self, x, weights)
 
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+    def sum_linear(
+        self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None
+    ) -> np.ndarray:
         """Sum over the rows of x of w (Δφ_a + <∇φ_a, g>), (p,), with g = ∇log q0 there."""
         return general.sum_linear(self, x, weights, base_gradient)
 
     @property
     def sum_mass_and_dirichlet(self) -> Both | None:
-        """A function that sums both forms in one evaluation, or None, the default: each is summed by itself.
+        """A function that sums both forms in one evaluation; by default None: each is summed alone.
 
-        The function takes x and weights (None: ones), and returns Σ w φ, Σ w (φ - φ̄)(φ - φ̄)ᵀ and Σ w <∇φ_a, ∇φ_b>.
+        The function takes x and weights (None: ones), and returns Σ w φ, Σ w (φ - φ̄)(φ - φ̄)ᵀ and
+        Σ w <∇φ_a, ∇φ_b>.
         """
         return None
 
     def gram(self) -> np.ndarray | None:
-        """Return the inner products (p, p) of the functions in a reproducing-kernel space; None if there is none."""
+        """Return the inner products (p, p) in a reproducing-kernel space; None if there is none."""
         return None
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -94,7 +97,7 @@ class Basis:
         return np.einsum("npd,p->nd", self.gradients(x), coefficients, optimize=True)
 
     def contract_gradients_each(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Return the gradients of k combinations, the columns of coefficients (p, k), shape (n, k, d)."""
+        """Return the gradients (n, k, d) of k combinations, the columns of coefficients (p, k)."""
         return np.stack([self.contract_gradients(x, column) for column in coefficients.T], axis=1)
 
     def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -102,7 +105,7 @@ class Basis:
         return self.laplacians(x) @ coefficients
 
     def contract_hessians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Return the second derivatives of the combination, (n, d, d), by default from :meth:`derivative`."""
+        """Return the combination's Hessians (n, d, d), by default from :meth:`derivative`."""
         d = x.shape[1]
         out = np.empty((len(x), d, d))
         for i, j in zip(*np.triu_indices(d), strict=True):
@@ -111,21 +114,29 @@ class Basis:
         return out
 
     def jit_state(
-        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
+        self,
+        coefficients: np.ndarray,
+        base: BaseJitState | None = None,
+        origin: np.ndarray | None = None,
     ) -> Any:
-        """Return the combination for jitted loops, see :meth:`Contraction.jit_state`; TypeError by default."""
+        """Return the combination for jitted loops; raise TypeError by default.
+
+        See :meth:`Contraction.jit_state`.
+        """
         raise TypeError(f"{type(self).__name__} has no jit_state: jitted loops cannot evaluate it")
 
     def _lacks(self, name):
-        return TypeError(f"{type(self).__name__} has no {name}(x), which is needed here: give it this method")
+        return TypeError(
+            f"{type(self).__name__} has no {name}(x), which is needed here: give it this method"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Contraction:
     r"""The function :math:`f = \sum_a \beta_a \varphi_a` of a basis, with its derivatives.
 
-    Methods of the basis (``contract_values``, ``contract_gradients``, ...) evaluate it in slices of points, so that
-    memory is bounded (16 MB of gradients) for any number of points.
+    Methods of the basis (``contract_values``, ``contract_gradients``, ...) evaluate it in slices of
+    points, so that memory is bounded (16 MB of gradients) for any number of points.
 
     Parameters
     ----------
@@ -154,7 +165,9 @@ class Contraction:
         object.__setattr__(self, "basis", as_basis(self.basis))
         coefficients = as_array("coefficients", self.coefficients)
         if coefficients.shape != (self.basis.size,):
-            raise ValueError(f"coefficients has shape {coefficients.shape}: expected ({self.basis.size},)")
+            raise ValueError(
+                f"coefficients has shape {coefficients.shape}: expected ({self.basis.size},)"
+            )
         if not np.all(np.isfinite(coefficients)):
             raise ValueError("coefficients contains NaN or infinity: expected finite numbers")
         object.__setattr__(self, "coefficients", coefficients)
@@ -201,8 +214,10 @@ class Contraction:
         return out
 
 
-def as_basis(basis: Any, name: str = "basis", needs: Sequence[str] = ("values", "gradients")) -> Basis:
-    """Return a basis unchanged, or wrap an object with ``size`` and the methods ``needs`` as a basis.
+def as_basis(
+    basis: Any, name: str = "basis", needs: Sequence[str] = ("values", "gradients")
+) -> Basis:
+    """Return a basis unchanged, or wrap as one an object with ``size`` and the methods ``needs``.
 
     Raises
     ------
@@ -213,7 +228,9 @@ def as_basis(basis: Any, name: str = "basis", needs: Sequence[str] = ("values", 
         return basis
     if not is_basis(basis, needs):
         methods = ", ".join(f"{need}(x)" for need in needs)
-        raise TypeError(f"{name}={basis!r}: expected an object of kmc.bases, or one with size, {methods}")
+        raise TypeError(
+            f"{name}={basis!r}: expected an object of kmc.bases, or one with size, {methods}"
+        )
     return _Foreign(basis)
 
 
@@ -225,7 +242,7 @@ class Centered(Protocol):
 
 
 def centers_of(basis: Basis) -> np.ndarray | None:
-    """Return the points (m, d) to which the functions of a basis belong; None if they belong to none."""
+    """Return the points (m, d) to which the functions of a basis belong, or None."""
     return basis.centers if isinstance(basis, Centered) else None
 
 
@@ -237,12 +254,19 @@ def is_basis(basis: Any, needs: Sequence[str] = ("values", "gradients")) -> bool
 
 
 class _Foreign(Basis):
-    """An object with a basis's methods that is not a :class:`Basis`; methods that it lacks have their defaults."""
+    """An object with a basis's methods that is not a :class:`Basis`.
+
+    Methods that it lacks have their defaults.
+    """
 
     def __init__(self, basis: Any):
         self.wrapped = basis
         for name in vars(Basis):
-            if not name.startswith("_") and hasattr(basis, name) and name != "sum_mass_and_dirichlet":
+            if (
+                not name.startswith("_")
+                and hasattr(basis, name)
+                and name != "sum_mass_and_dirichlet"
+            ):
                 setattr(self, name, getattr(basis, name))
 
     if not TYPE_CHECKING:
@@ -289,8 +313,8 @@ class UserFunctions(Basis):
 
     Notes
     -----
-    Forms and contractions call the evaluators, slice by slice. Jitted loops cannot call them: register a jitted
-    state of your own in :mod:`kmc.jitted` for that.
+    Forms and contractions call the evaluators, slice by slice. Jitted loops cannot call them:
+    register a jitted state of your own in :mod:`kmc.jitted` for that.
 
     Examples
     --------
@@ -304,10 +328,17 @@ class UserFunctions(Basis):
     size: int
 
     def __init__(
-        self, values: Evaluator, gradients: Evaluator | None = None, laplacians: Evaluator | None = None, *, size: int
+        self,
+        values: Evaluator,
+        gradients: Evaluator | None = None,
+        laplacians: Evaluator | None = None,
+        *,
+        size: int,
     ):
         if not is_whole(size) or size < 1:
-            raise ValueError(f"size={size!r}: expected the number of functions, a whole number of at least 1")
+            raise ValueError(
+                f"size={size!r}: expected the number of functions, a whole number of at least 1"
+            )
         self._evaluators = {"values": values, "gradients": gradients, "laplacians": laplacians}
         for name, evaluator in self._evaluators.items():
             if not callable(evaluator) and (evaluator is not None or name == "values"):
@@ -333,22 +364,29 @@ class UserFunctions(Basis):
     def _evaluate(self, name, x, shape):
         evaluator = self._evaluators[name]
         if evaluator is None:
-            raise TypeError(f"{name}=None: this needs the {name} of the functions, give UserFunctions(..., {name}=...)")
+            raise TypeError(
+                f"{name}=None: this needs the {name} of the functions, give UserFunctions(..., "
+                f"{name}=...)"
+            )
         out = as_array(f"{name}(x)", evaluator(x))
         if out.shape != shape:
-            raise ValueError(f"{name}(x) returned shape {out.shape} for {shape[0]} points: expected {shape}")
+            raise ValueError(
+                f"{name}(x) returned shape {out.shape} for {shape[0]} points: expected {shape}"
+            )
         if not np.all(np.isfinite(out)):
             n, a = np.argwhere(~np.isfinite(out))[0][:2]
-            raise ValueError(f"{name}(x) returned NaN or infinity, first of function {a} at x = {x[n]}")
+            raise ValueError(
+                f"{name}(x) returned NaN or infinity, first of function {a} at x = {x[n]}"
+            )
         return out
 
 
 @dataclass(frozen=True)
 class Whitened(Basis):
-    """Linear combinations φᵀW of a basis; orthonormal with respect to its Gram matrix if W whitens it.
+    """Combinations φᵀW of a basis; orthonormal with respect to its Gram matrix if W whitens it.
 
-    Forms summed in this basis keep digits that whitening them afterwards would lose: with a jitter of 1e-11 the
-    entries of W reach 1e5, and Wᵀ(Σ φφᵀ)W would amplify rounding by 1e10.
+    Forms summed in this basis keep digits that whitening them afterwards would lose: with a jitter
+    of 1e-11 the entries of W reach 1e5, and Wᵀ(Σ φφᵀ)W would amplify rounding by 1e10.
 
     Parameters
     ----------
@@ -391,12 +429,14 @@ class Whitened(Basis):
         """Return the (n, r) Laplacians."""
         return self.basis.laplacians(x) @ self.matrix
 
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
-        """Sum over x of w (Δφ_a + <∇φ_a, g>), (r,): linear, so nothing is lost by combining the sums."""
+    def sum_linear(
+        self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Sum over x of w (Δφ_a + <∇φ_a, g>), (r,): linear, so combining sums loses nothing."""
         return self.basis.sum_linear(x, weights, base_gradient) @ self.matrix
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Return the (n, r) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        """Return the (n, r) derivatives <∇φ_a, v> at each point, with v from ``vectors`` (n, d)."""
         return self.basis.directional(x, vectors) @ self.matrix
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
@@ -420,7 +460,10 @@ class Whitened(Basis):
         return self._contraction(coefficients).hessian(x)
 
     def jit_state(
-        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
+        self,
+        coefficients: np.ndarray,
+        base: BaseJitState | None = None,
+        origin: np.ndarray | None = None,
     ) -> Any:
         """Return the combination for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
         return self._contraction(coefficients).jit_state(base, origin)

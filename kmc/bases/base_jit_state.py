@@ -12,8 +12,8 @@ from kmc.njit import njit
 class BaseJitState(NamedTuple):
     """A Gaussian, Student-t or flat log-density as numbers.
 
-    With r = x - location and q = rᵀ precision r: constant - q/2 where dof = 0, constant - (ν + d)/2 log(1 + q/ν) where
-    ν = dof > 0, and the constant where dof < 0.
+    With r = x - location and q = rᵀ precision r: constant - q/2 where dof = 0, constant - (ν + d)/2
+    log(1 + q/ν) where ν = dof > 0, and the constant where dof < 0.
     """
 
     constant: float
@@ -29,7 +29,10 @@ def flat(dim: int) -> BaseJitState:
 
 @njit()
 def base_value_and_gradient(constant, location, precision, dof, x, gradient):
-    """Return the log-density at x (d,), and write its gradient into ``gradient`` (d,); see :class:`BaseJitState`."""
+    """Return the log-density at x (d,), and write its gradient into ``gradient`` (d,).
+
+    See :class:`BaseJitState`.
+    """
     d = x.size
     if dof < 0.0:
         gradient[:] = 0.0

@@ -1,4 +1,4 @@
-"""Functions spanned by a kernel's sections and their derivatives, as returned by fits, evaluated at many points."""
+"""Combinations of kernel sections and their derivatives, as returned by fits, at many points."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class KernelExpansion:
     .. math:: f(x) = \sum_a \alpha_a\, k(y_a, x) + \langle \beta_a, \partial_y k(y_a, x) \rangle
                      + \gamma_a\, \Delta_y k(y_a, x).
 
-    Fits of kernel exponential families are such functions: sections in the "lite" form, gradients in the Nyström form,
-    gradients and Laplacians in the full one (Sutherland, Strathmann, Arbel and Gretton 2018, equations 2, 3 and 5).
+    Fits of kernel exponential families are such functions: sections in the "lite" form, gradients
+    in the Nyström form, gradients and Laplacians in the full one (Sutherland, Strathmann, Arbel and
+    Gretton 2018, equations 2, 3 and 5).
 
     Parameters
     ----------
@@ -39,13 +40,13 @@ class KernelExpansion:
     Raises
     ------
     ValueError
-        An array has another shape or is not finite; or the kernel has too few derivatives where points coincide for
-        the requested quantity.
+        An array has another shape or is not finite; or the kernel has too few derivatives where
+        points coincide for the requested quantity.
 
     Notes
     -----
-    For radial kernels in any metric memory is about 30 MB, for any number of points; others need arrays of partial
-    derivatives, in slices of 16 MB.
+    For radial kernels in any metric memory is about 30 MB, for any number of points; others need
+    arrays of partial derivatives, in slices of 16 MB.
 
     Examples
     --------
@@ -99,12 +100,17 @@ class KernelExpansion:
         Only for radial kernels; TypeError otherwise.
         """
         if not isinstance(self._forms, _RadialForms):
-            raise TypeError(f"kernel={self.kernel!r}: no Hessian of this expansion is known; use a radial kernel")
+            raise TypeError(
+                f"kernel={self.kernel!r}: no Hessian of this expansion is known; use a radial "
+                f"kernel"
+            )
         self._check_smooth("Hessian", 2)
         x = np.ascontiguousarray(x, dtype=float)
         return np.array([self._forms.hessian(row) for row in x]).reshape(*x.shape, x.shape[1])
 
-    def jit_state(self, base: BaseJitState | None = None, origin: np.ndarray | None = None) -> ExpansionState:
+    def jit_state(
+        self, base: BaseJitState | None = None, origin: np.ndarray | None = None
+    ) -> ExpansionState:
         """Return the state of base(x) + f(x - origin) for jitted loops, see :mod:`kmc.jitted`.
 
         Parameters
@@ -121,23 +127,31 @@ class KernelExpansion:
         """
         return expansion_state(self, base, origin)
 
-    def _evaluate(self, evaluate: Callable[[np.ndarray], np.ndarray], x: Any, what: str, order: int) -> np.ndarray:
+    def _evaluate(
+        self, evaluate: Callable[[np.ndarray], np.ndarray], x: Any, what: str, order: int
+    ) -> np.ndarray:
         self._check_smooth(what, order)
         x = np.ascontiguousarray(x, dtype=float)
         if x.ndim != 2 or x.shape[1] != self.centers.shape[1]:
-            raise ValueError(f"x has shape {x.shape}: expected (n, {self.centers.shape[1]}), points are rows")
+            raise ValueError(
+                f"x has shape {x.shape}: expected (n, {self.centers.shape[1]}), points are rows"
+            )
         out = np.empty(x.shape if order == 1 else len(x))
         for rows in general.slices(len(x), self._forms.numbers_per_point):
             out[rows] = evaluate(x[rows])
         return out
 
     def _check_smooth(self, what, order):
-        """Raise an error if the kernel has too few derivatives; gradients at a kink are zero by convention."""
+        """Raise an error if the kernel has too few derivatives.
+
+        Gradients at a kink are zero by convention.
+        """
         taken = 2 if self.laplacians is not None else 1 if self.gradients is not None else 0
         if taken + order > max(self.kernel.differentiability, 1):
             raise ValueError(
-                f"kernel={self.kernel!r}: the {what} of this expansion needs derivatives of order {taken + order}, but "
-                f"at coincident points there are {self.kernel.differentiability:g}: use a smoother kernel"
+                f"kernel={self.kernel!r}: the {what} of this expansion needs derivatives of order "
+                f"{taken + order}, but at coincident points there are "
+                f"{self.kernel.differentiability:g}: use a smoother kernel"
             )
 
 
@@ -164,7 +178,7 @@ def _check_coefficients(name, coefficients, shape):
 
 
 class _Forms(Protocol):
-    """Evaluation of an expansion, at so many points at a time that a slice has general.NUMBERS numbers."""
+    """Evaluation of an expansion, in slices of points with general.NUMBERS numbers each."""
 
     numbers_per_point: int
 
@@ -174,12 +188,21 @@ class _Forms(Protocol):
 
 
 class _RadialForms:
-    """q(|A(x - y)|²): all partials consist of M = AᵀA, v = M(x - y), u = |v|² and T = tr M (:mod:`kmc.kernels`)."""
+    """q(|A(x - y)|²): all partials consist of M = AᵀA, v = M(x - y), u = |v|² and T = tr M.
+
+    See :mod:`kmc.kernels`.
+    """
 
     def __init__(self, expansion: KernelExpansion, profile: Kernel, geometry: RadialGeometry):
         self._profile, self._geometry = profile, geometry
-        self._alpha, self._beta, self._gamma = expansion.sections, expansion.gradients, expansion.laplacians
-        self._pulled: Any = None if expansion.gradients is None else geometry.pull(expansion.gradients)
+        self._alpha, self._beta, self._gamma = (
+            expansion.sections,
+            expansion.gradients,
+            expansion.laplacians,
+        )
+        self._pulled: Any = (
+            None if expansion.gradients is None else geometry.pull(expansion.gradients)
+        )
         self.numbers_per_point = len(expansion.centers) * (general.NUMBERS // _NUMBERS)
 
     def values(self, x):
@@ -189,7 +212,9 @@ class _RadialForms:
         if self._alpha is not None:
             out += q[0] @ self._alpha
         if self._beta is not None:
-            out -= 2.0 * np.einsum("nm,nm->n", q[1], self._geometry.inner_at_centers(x, self._pulled))
+            out -= 2.0 * np.einsum(
+                "nm,nm->n", q[1], self._geometry.inner_at_centers(x, self._pulled)
+            )
         if self._gamma is not None:
             out += self._section_laplacian(x, s, q) @ self._gamma
         return out
@@ -226,7 +251,9 @@ class _RadialForms:
             out -= 8.0 * np.einsum("nm,nm->n", q[2], twice)
         if self._gamma is not None:
             u, squared = geometry.pulled_distances(x, s), float(np.sum(geometry.matrix**2))
-            fourth = 16.0 * (q[4] * u + trace * q[3]) * u + 32.0 * q[3] * geometry.twice_pulled_distances(x, s)
+            fourth = 16.0 * (q[4] * u + trace * q[3]) * u + 32.0 * q[
+                3
+            ] * geometry.twice_pulled_distances(x, s)
             out += (fourth + (8.0 * squared + 4.0 * trace**2) * q[2]) @ self._gamma
         return out
 
@@ -253,18 +280,22 @@ class _RadialForms:
             once = once + self._gamma * (8.0 * q[3] * u + 4.0 * trace * q[2])
             twice = twice + self._gamma * (16.0 * q[4] * u + 8.0 * trace * q[3])
             mixed = ((16.0 * self._gamma * q[3])[:, None] * geometry.pull(v)).T @ v
-            out += mixed + mixed.T + 8.0 * float(self._gamma @ q[2]) * geometry.pull(geometry.matrix)
+            out += (
+                mixed + mixed.T + 8.0 * float(self._gamma @ q[2]) * geometry.pull(geometry.matrix)
+            )
         return out + once.sum() * geometry.matrix + (twice[:, None] * v).T @ v
 
     def _profiles(self, x, order):
-        """Return centered points, squared distances, and the derivatives of q that the coefficients need."""
+        """Return centered points, squared distances and derivatives of q for the coefficients."""
         x = self._geometry.centered(x)
         s = self._geometry.distances(x)
         taken = 2 if self._gamma is not None else 1 if self._beta is not None else 0
         return x, s, self._profile.derivatives(s, order + taken)
 
     def _section_laplacian(self, x, s, q):
-        return 4.0 * q[2] * self._geometry.pulled_distances(x, s) + (2.0 * self._geometry.trace) * q[1]
+        return (
+            4.0 * q[2] * self._geometry.pulled_distances(x, s) + (2.0 * self._geometry.trace) * q[1]
+        )
 
 
 class _GeneralForms:
@@ -287,8 +318,14 @@ class _GeneralForms:
     def _contracted(self, x, section, gradient, laplacian):
         f = self._expansion
         total = 0.0
-        for name, coefficients in [(section, f.sections), (gradient, f.gradients), (laplacian, f.laplacians)]:
+        for name, coefficients in [
+            (section, f.sections),
+            (gradient, f.gradients),
+            (laplacian, f.laplacians),
+        ]:
             if coefficients is not None:
                 subscripts = "nm...,m->n..." if coefficients.ndim == 1 else "nm...d,md->n..."
-                total = total + np.einsum(subscripts, kernel_derivative(f.kernel, name, x, f.centers), coefficients)
+                total = total + np.einsum(
+                    subscripts, kernel_derivative(f.kernel, name, x, f.centers), coefficients
+                )
         return total

@@ -1,8 +1,9 @@
 """A kernel expansion at one point, with a base density, inside jitted loops.
 
-Two passes over the centers: first distances and projections, then a matrix product with coefficients from the kernel's
-derivatives. Arrays are coordinate-major, so that every loop runs over contiguous centers. The state has few arrays on
-purpose: numba counts references to each of them, which takes as long as the arithmetic of a small expansion.
+Two passes over the centers: first distances and projections, then a matrix product with
+coefficients from the kernel's derivatives. Arrays are coordinate-major, so that every loop runs
+over contiguous centers. The state has few arrays on purpose: numba counts references to each of
+them, which takes as long as the arithmetic of a small expansion.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class RadialExpansion(Protocol):
 class ExpansionState(NamedTuple):
     """A kernel expansion plus a base log-density, as arrays and numbers.
 
-    The value is base(x) + Σ_a α_a q - 2q' (r·β_a) + γ_a (4q''τ + 2Tq') at z = A (x - origin), with r = z - y_a and s =
+    The value is base(x) + Σ_a α_a q - 2q' (r·β_a) + γ_a (4q''τ + 2Tq') at z = A (x - origin), with
+    r = z - y_a and s =
     |r|²; E is the diagonal AAᵀ, τ = rᵀEr, T = tr E. The y_a and β_a are mapped by A, too. See
     :class:`kmc.bases.base_jit_state.BaseJitState` and :class:`kmc.bases.KernelExpansion`.
     """
@@ -55,8 +57,10 @@ class ExpansionState(NamedTuple):
     location: np.ndarray  # (d,)
     precision: np.ndarray  # (d, d)
     dof: float
-    frame: np.ndarray  # (1 + k, d): the origin, near the centers, and A with orthogonal rows; k = 0 for the identity
-    rows: np.ndarray  # (k + 3, 1 or 2, m): y_ai in row i, then ones, α and γ; second, if any, β_ai and zeros
+    # (1 + k, d): the origin, near the centers, and A with orthogonal rows; k = 0 for the identity
+    frame: np.ndarray
+    # (k + 3, 1 or 2, m): y_ai in row i, then ones, α and γ; second, if any, β_ai and zeros
+    rows: np.ndarray
     has_laplacians: bool
     rate: float  # of a Gaussian kernel exp(-rate s), otherwise zero
     codes: np.ndarray  # the kernel's program
@@ -66,19 +70,23 @@ class ExpansionState(NamedTuple):
 def expansion_state(
     expansion: RadialExpansion, base: BaseJitState | None = None, origin: np.ndarray | None = None
 ) -> ExpansionState:
-    """Return the state of base(x) + f(x - origin); TypeError if the kernel is not made of built-in radial ones."""
+    """Return the state of base(x) + f(x - origin).
+
+    Raise TypeError if the kernel is not made of built-in radial ones.
+    """
     profile, metric = profile_and_metric(expansion.kernel)
     code = program(profile)
     if code is None or profile.kind != "distance":
         raise TypeError(
-            f"kernel={expansion.kernel!r} cannot be evaluated inside jitted loops: expected one composed of built-in "
-            "radial kernels, in a metric or not"
+            f"kernel={expansion.kernel!r} cannot be evaluated inside jitted loops: expected one "
+            "composed of built-in radial kernels, in a metric or not"
         )
     d = expansion.centers.shape[1]
     geometry = RadialGeometry(metric, expansion.centers)
     mapping = geometry.principal[0]
     total = geometry.origin if origin is None else geometry.origin + origin
-    shift = geometry.origin if origin is None else total - origin  # the shift that was added, after rounding
+    # the shift that was added, after rounding
+    shift = geometry.origin if origin is None else total - origin
     base = flat(d) if base is None else base
     return ExpansionState(
         constant=float(base.constant),
@@ -118,7 +126,9 @@ def workspace(state):
 @njit()
 def value_and_gradient(state, x, gradient, work):
     """Return the value at x (d,), and write the gradient into ``gradient`` (d,)."""
-    value = base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
+    value = base_value_and_gradient(
+        state.constant, state.location, state.precision, state.dof, x, gradient
+    )
     vectors, pairs, coefficients, stack = work
     k = len(state.rows) - 3
     _map(state.frame, x, vectors[0])
@@ -208,9 +218,9 @@ def _distances(rows, z, pairs):
 
 @njit()
 def _gaussian(rate, rows, pairs, coefficients):
-    """Write c and, if there are gradients, e of ∇f = Σ c (y - z) + e β into ``coefficients``, for q = exp(-ρs).
+    """Write c, and e if there are gradients, of ∇f = Σ c (y - z) + e β into ``coefficients``.
 
-    They are e = 2ρq and c = e (α + 2ρ r·β), and f = Σ c / 2ρ.
+    For q = exp(-ρs) they are e = 2ρq and c = e (α + 2ρ r·β), and f = Σ c / 2ρ.
     """
     size, parts, m = rows.shape
     s, along, sections = pairs[0], pairs[1], rows[size - 2, 0]
@@ -246,7 +256,10 @@ def _radial(rows, pairs, coefficients, stack):
 
 @njit()
 def _laplacians(frame, rows, vectors, pairs, stack):
-    """Return Σ γ (4q''τ + 2Tq'), and add the gradient in z, Σ γ (8q'''τ + 4Tq'') r + 8γq'' Er, to ``vectors[1]``."""
+    """Return Σ γ (4q''τ + 2Tq'), and add its gradient in z to ``vectors[1]``.
+
+    The gradient is Σ γ (8q'''τ + 4Tq'') r + 8γq'' Er.
+    """
     size, _, m = rows.shape
     tau, third, second = pairs[1], pairs[2], pairs[3]
     ones, laplacians = rows[size - 3, 0], rows[size - 1, 0]

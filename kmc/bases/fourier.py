@@ -22,8 +22,8 @@ class FourierFeatures(Basis):
     r"""Features :math:`\varphi_j(x) = \sqrt{2/p}\, a_j \cos(\omega_j^\top x + b_j)`.
 
     With frequencies from the spectral density of a kernel, and phases uniform on [0, 2π),
-    :math:`E\,\varphi(x)^\top \varphi(y) = k(x, y)` (Rahimi and Recht 2007, algorithm 1), see :meth:`draw`. The number
-    of features does not depend on the data.
+    :math:`E\,\varphi(x)^\top \varphi(y) = k(x, y)` (Rahimi and Recht 2007, algorithm 1), see
+    :meth:`draw`. The number of features does not depend on the data.
 
     Parameters
     ----------
@@ -68,7 +68,10 @@ class FourierFeatures(Basis):
         for name in ("phases", "amplitudes"):
             array = as_array(name, getattr(self, name))
             if array.shape != (len(omega),) and not (name == "amplitudes" and array.ndim == 0):
-                raise ValueError(f"{name} has shape {array.shape}: expected ({len(omega)},), one for each frequency")
+                raise ValueError(
+                    f"{name} has shape {array.shape}: expected ({len(omega)},), one for each "
+                    f"frequency"
+                )
             arrays[name] = np.array(np.broadcast_to(array, len(omega)))
         for name, array in arrays.items():
             if not np.all(np.isfinite(array)):
@@ -79,10 +82,13 @@ class FourierFeatures(Basis):
             object.__setattr__(self, name, array)
 
     @classmethod
-    def draw(cls, kernel: Kernel, count: int, dim: int, rng: np.random.Generator | int | None) -> Self:
+    def draw(
+        cls, kernel: Kernel, count: int, dim: int, rng: np.random.Generator | int | None
+    ) -> Self:
         """Draw ``count`` random features of a stationary kernel on R^dim.
 
-        The same state of ``rng`` gives frequencies that scale with the kernel's bandwidth, and the same phases.
+        The same state of ``rng`` gives frequencies that scale with the kernel's bandwidth, and the
+        same phases.
         """
         rng = np.random.default_rng(rng)
         omega, amplitudes = frequencies(kernel, count, dim, rng)
@@ -106,7 +112,7 @@ class FourierFeatures(Basis):
         return self.values(x) * -self._squares
 
     def gram(self) -> np.ndarray:
-        """Return the identity (p, p): the features are an orthonormal basis of their own finite-dimensional space."""
+        """Return the identity (p, p): the features are an orthonormal basis of their own space."""
         return np.eye(self.size)
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -115,7 +121,9 @@ class FourierFeatures(Basis):
         half *= np.sqrt(weights)[:, None]
         return (self.frequencies @ self.frequencies.T) * (half.T @ half)
 
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+    def sum_linear(
+        self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None
+    ) -> np.ndarray:
         """Sum over x of w (Δφ_a + <∇φ_a, g>), (p,), with g = ∇log q0 at the rows of x."""
         cosines, sines = self._cosines_and_sines(x)
         total = -(weights @ cosines) * self._squares
@@ -125,11 +133,11 @@ class FourierFeatures(Basis):
         return total
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Return the (n, p) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        """Return the (n, p) derivatives <∇φ_a, v> at each point, with v from ``vectors`` (n, d)."""
         return -self._cosines_and_sines(x)[1] * (vectors @ self.frequencies.T)
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-        """Return ∂^α of the functions, (n, p): each derivative shifts the cosine by a quarter turn."""
+        """Return ∂^α of the functions, (n, p): each order shifts the cosine by a quarter turn."""
         order = sum(index)
         wave = self._cosines_and_sines(x)[order % 2]
         sign = 1.0 if order % 4 in (0, 3) else -1.0
@@ -149,9 +157,15 @@ class FourierFeatures(Basis):
         return (waves[:, None, :] * self.frequencies.T) @ self.frequencies
 
     def jit_state(
-        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
+        self,
+        coefficients: np.ndarray,
+        base: BaseJitState | None = None,
+        origin: np.ndarray | None = None,
     ) -> FourierState:
-        """Return the state of the combination with coefficients (p,), see :meth:`kmc.bases.Contraction.jit_state`."""
+        """Return the state of the combination with coefficients (p,).
+
+        See :meth:`kmc.bases.Contraction.jit_state`.
+        """
         dim = self.frequencies.shape[1]
         return FourierState(
             *(flat(dim) if base is None else base),
@@ -187,7 +201,8 @@ class FourierState(NamedTuple):
     precision: np.ndarray  # (d, d)
     dof: float
     origin: np.ndarray  # (d,)
-    frequencies: np.ndarray  # (d, p): coordinate-major, so that the loops over features are contiguous
+    # (d, p): coordinate-major, so that the loops over features are contiguous
+    frequencies: np.ndarray
     phases: np.ndarray  # (p,)
     coefficients: np.ndarray  # (p,), those of the features times their scale
 
@@ -213,7 +228,9 @@ def value_and_gradient(state, x, gradient, work):
         for j in range(p):
             angles[j] += r * frequencies[j]
     cosines_and_sines(angles, cosines, sines)
-    value = base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
+    value = base_value_and_gradient(
+        state.constant, state.location, state.precision, state.dof, x, gradient
+    )
     value += np.dot(state.coefficients, cosines)
     for j in range(p):
         sines[j] *= state.coefficients[j]
@@ -237,10 +254,11 @@ _HALF_PI_LOW = 6.07710050650619224932e-11
 
 @njit()
 def cosines_and_sines(angles, cosines, sines):
-    """Write the cosines and sines of angles (n,) into the other two arrays, to an absolute error of 2e-16.
+    """Write cosines and sines of angles (n,) into the other arrays, to an absolute error of 2e-16.
 
-    The remainder r of the angle after whole multiples of π/2, |r| <= π/4, goes into the polynomials of fdlibm (Sun
-    Microsystems, 1993); which of the two is the sine, and the signs, depend on the multiple modulo four.
+    The remainder r of the angle after whole multiples of π/2, |r| <= π/4, goes into the polynomials
+    of fdlibm (Sun Microsystems, 1993); which of the two is the sine, and the signs, depend on the
+    multiple modulo four.
     """
     largest = 0.0
     for a in range(angles.size):

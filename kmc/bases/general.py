@@ -1,4 +1,4 @@
-"""Forms and contractions of any basis through its general interface, in slices of bounded memory."""
+"""Forms and contractions of any basis by its general interface, in slices of bounded memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def sum_dirichlet(basis: Differentiable, x: np.ndarray, weights: np.ndarray) -> 
     """Sum over the rows of x (n, d) of w <∇φ_a, ∇φ_b>, shape (p, p)."""
     total = np.zeros((basis.size, basis.size))
     for rows in slices(len(x), basis.size * x.shape[1]):
-        gradients = np.array(basis.gradients(x[rows]).transpose(1, 0, 2), order="C")  # a copy, which may be modified
+        # a copy, which may be modified
+        gradients = np.array(basis.gradients(x[rows]).transpose(1, 0, 2), order="C")
         gradients *= np.sqrt(weights[rows])[:, None]
         flat = gradients.reshape(basis.size, -1)
         total += flat @ flat.T
@@ -52,7 +53,10 @@ def sum_dirichlet(basis: Differentiable, x: np.ndarray, weights: np.ndarray) -> 
 
 
 def sum_linear(
-    basis: Differentiable, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None
+    basis: Differentiable,
+    x: np.ndarray,
+    weights: np.ndarray,
+    base_gradient: np.ndarray | None = None,
 ) -> np.ndarray:
     """Sum over the rows of x (n, d) of w (Δφ_a + <∇φ_a, g>), shape (p,), with g = ∇log q0 there."""
     total = np.zeros(basis.size)
@@ -65,7 +69,7 @@ def sum_linear(
 
 
 def directional(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Return the derivatives <∇φ_a, v>, (n, p), along a vector at each row of x, ``vectors`` (n, d)."""
+    """Return the (n, p) derivatives <∇φ_a, v> at each row of x, with v from ``vectors`` (n, d)."""
     out = np.empty((len(x), basis.size))
     for rows in slices(len(x), basis.size * x.shape[1]):
         out[rows] = np.einsum("npd,nd->np", basis.gradients(x[rows]), vectors[rows], optimize=True)
@@ -73,7 +77,7 @@ def directional(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np
 
 
 def derivative(basis: Any, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-    """Return the partial derivatives ∂^α of the functions, (n, p), for a multi-index α of d whole numbers.
+    """Return the (n, p) partial derivatives ∂^α, for a multi-index α of d whole numbers.
 
     Orders 0 and 1 come from the values and gradients; for others the basis must have a method
     ``derivative(x, index)``, else TypeError.
@@ -82,7 +86,10 @@ def derivative(basis: Any, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
     if not axes:
         return basis.values(x)
     if len(axes) > 1:
-        raise TypeError(f"{basis!r} has no derivatives of order {len(axes)}: give it a method derivative(x, index)")
+        raise TypeError(
+            f"{basis!r} has no derivatives of order {len(axes)}: give it a method derivative(x, "
+            f"index)"
+        )
     out = np.empty((len(x), basis.size))
     for rows in slices(len(x), basis.size * x.shape[1]):
         out[rows] = basis.gradients(x[rows])[:, :, axes[0]]

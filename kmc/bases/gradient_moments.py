@@ -1,21 +1,25 @@
 r"""The Dirichlet form of kernel gradients by moments of the samples about the centers, O(n m² d²).
 
-At a sample x and a center y, with r = x - y, s = |r|², p = -2q'(s) and w = -4q''(s), the block of B is pI + w rrᵀ
-(equation 7 of Sutherland, Strathmann, Arbel and Gretton 2018). For a second center y' write r' = r + Δ, Δ = y - y'.
-Then r·r' = (s + s' - |Δ|²)/2 turns all terms of second order in r into a single one, with t = p + ws/2:
+At a sample x and a center y, with r = x - y, s = |r|², p = -2q'(s) and w = -4q''(s), the block of B
+is pI + w rrᵀ (equation 7 of Sutherland, Strathmann, Arbel and Gretton 2018). For a second center y'
+write r' = r + Δ, Δ = y - y'. Then r·r' = (s + s' - |Δ|²)/2 turns all terms of second order in r
+into a single one, with t = p + ws/2:
 
 .. math::
 
-    (pI + w\,rr^\top)(p'I + w'\,r'r'^\top) = c\,rr^\top + (c - p'w)\,r\Delta^\top + p w'\,\Delta r'^\top + pp' I,
+    (pI + w\,rr^\top)(p'I + w'\,r'r'^\top)
+    = c\,rr^\top + (c - p'w)\,r\Delta^\top + p w'\,\Delta r'^\top + pp' I,
     \qquad c = w t' + t w' - \tfrac12 |\Delta|^2 w w'.
 
-So a pair of centers needs n numbers c and one product of them with the d(d + 3)/2 features r_i r_j, r_i of the samples
-about the first center, and products for the features r_i alone with p'w and pw' (which are the same for a Gaussian
-kernel). That is n m² d²/2 multiplications for all pairs y <= y', while a product BᵀB takes n m² d³. Moments about a
-center of the pair lose no digits: where the coefficients are not small, neither r nor r' is large.
+So a pair of centers needs n numbers c and one product of them with the d(d + 3)/2 features r_i r_j,
+r_i of the samples about the first center, and products for the features r_i alone with p'w and pw'
+(which are the same for a Gaussian kernel). That is n m² d²/2 multiplications for all pairs y <= y',
+while a product BᵀB takes n m² d³. Moments about a center of the pair lose no digits: where the
+coefficients are not small, neither r nor r' is large.
 
-In a metric A the samples are mapped so that E = AAᵀ is diagonal, and the block is p p' E + p'w rrᵀE + pw' E r'r'ᵀ
-+ ww'(rᵀEr') rr'ᵀ between Aᵀ and A; then its second-order terms are of three kinds, unless E is a multiple of I.
+In a metric A the samples are mapped so that E = AAᵀ is diagonal, and between Aᵀ and A the block is
+p p' E + p'w rrᵀE + pw' E r'r'ᵀ + ww'(rᵀEr') rr'ᵀ. Then its second-order terms are of three kinds,
+unless E is a multiple of I.
 """
 
 from __future__ import annotations
@@ -36,7 +40,11 @@ _STEP = 64  # samples at a time: BLAS runs such small products without packing
 
 
 def sum_dirichlet(
-    profile: Kernel, geometry: RadialGeometry, selected: np.ndarray, x: np.ndarray, weights: np.ndarray
+    profile: Kernel,
+    geometry: RadialGeometry,
+    selected: np.ndarray,
+    x: np.ndarray,
+    weights: np.ndarray,
 ) -> np.ndarray:
     """Return Σ_b w_b B_bᵀ B_b between the selected functions a d + i, (p, p).
 
@@ -61,7 +69,10 @@ def sum_dirichlet(
             for a, moments in _moments(samples, first):
                 strip = _strip(samples, a, moments)
                 strip = strip if samples.mapping is None else _pulled(samples.mapping, strip)
-                row, column = selected[starts[a] : starts[a + 1]] - a * d, selected[starts[a] :] - a * d
+                row, column = (
+                    selected[starts[a] : starts[a + 1]] - a * d,
+                    selected[starts[a] :] - a * d,
+                )
                 flat = strip.transpose(0, 2, 1).reshape(d, -1)
                 flat = flat if len(selected) == m * d else flat[np.ix_(row, column)]
                 total[starts[a] : starts[a + 1], starts[a] :] += flat
@@ -86,7 +97,11 @@ class _Samples(NamedTuple):
 
 def _samples(profile, geometry, x, weights):
     mapping, spread = geometry.principal
-    z, y = (x, geometry.centers) if mapping is None else (mapped(x, mapping), mapped(geometry.centers, mapping))
+    z, y = (
+        (x, geometry.centers)
+        if mapping is None
+        else (mapped(x, mapping), mapped(geometry.centers, mapping))
+    )
     s = squared_distances(z, y)
     if geometry.isotropic:
         weights = weights * spread[0]
@@ -119,7 +134,8 @@ def _moments(samples, first):
     """Yield for each center a of a group (a, (Σ c φ, Σ p'w φ, Σ pw' φ)), each (features, m - a)."""
     m, k = samples.centers.shape
     group, features = min(_GROUP, m - first), k * (k + 3) // 2
-    begin = features - k if samples.spread is None else 0  # first of the features that p'w and pw' are needed for
+    # first of the features that p'w and pw' are needed for
+    begin = features - k if samples.spread is None else 0
     moments = np.zeros((group, features, m - first))
     crosses = np.zeros((1 if samples.proportional else 2, group, features - begin, m - first))
     arrays = samples.x, samples.centers, samples.p, samples.w, samples.t, samples.halves
@@ -169,12 +185,17 @@ def _packed(k):
 
 
 def _is_gaussian(profile):
-    return isinstance(profile, Gaussian) or (isinstance(profile, Scale) and _is_gaussian(profile.kernel))
+    return isinstance(profile, Gaussian) or (
+        isinstance(profile, Scale) and _is_gaussian(profile.kernel)
+    )
 
 
 @njit()
 def _accumulate(x, centers, p, w, t, halves, first, begin, moments, crosses):
-    """Add Σ_b c φ to ``moments``, and Σ_b p'w φ and Σ_b pw' φ of the features from ``begin`` on to ``crosses``."""
+    """Add Σ_b c φ to ``moments``, and Σ_b p'w φ and Σ_b pw' φ to ``crosses``.
+
+    The latter two are of the features from ``begin`` on.
+    """
     n = x.shape[1]
     kinds, group, fewer, width = crosses.shape
     features = moments.shape[1]
@@ -223,7 +244,10 @@ def _features(x, start, center, phi):
 
 @njit()
 def _coefficients(w, t, halves, start, a, first, c):
-    """Write w t' + t w' - |Δ|²/2 w w', for the center a and those from ``first`` on, into ``c`` (count, width)."""
+    """Write w t' + t w' - |Δ|²/2 w w' into ``c`` (count, width).
+
+    The centers are a and those from ``first`` on.
+    """
     half = halves[first:]
     for b in range(len(c)):
         row, w_b, t_b = c[b], w[start + b, first:], t[start + b, first:]
@@ -263,7 +287,7 @@ _TILE = 32  # rows and columns at a time, so that both triangles fit in the fast
 
 @njit()
 def mirror(matrix: np.ndarray) -> np.ndarray:
-    """Copy the upper triangle of a square matrix onto the lower one, in place; returns the matrix."""
+    """Copy a square matrix's upper triangle onto the lower one, in place; return the matrix."""
     n = len(matrix)
     for top in range(0, n, _TILE):
         for left in range(0, top + 1, _TILE):

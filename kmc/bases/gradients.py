@@ -21,32 +21,36 @@ from kmc.njit import njit
 
 @dataclass(frozen=True, eq=False)
 class KernelGradients(Basis):
-    r"""Partial derivatives :math:`\varphi_{(a,i)} = \partial_i k(y_a, \cdot)` of kernel sections in their centers.
+    r"""Partial derivatives :math:`\partial_i k(y_a, \cdot)` of kernel sections in their centers.
 
-    The basis of the Nyström estimator of Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled
-    score estimation with Nyström kernel exponential families", theorem 1: ``sum_dirichlet`` is its BᵀB (equation 7),
-    ``gram`` its G (equation 8), ``sum_linear`` n times its h (equation 9). Function a d + i is the derivative in
-    coordinate i at center a.
+    The basis of the Nyström estimator of Sutherland, Strathmann, Arbel and Gretton (2018),
+    "Efficient and principled score estimation with Nyström kernel exponential families", theorem 1:
+    ``sum_dirichlet`` is its BᵀB (equation 7), ``gram`` its G (equation 8), ``sum_linear`` n times
+    its h (equation 9). Function a d + i is the derivative in coordinate i at center a.
 
     Parameters
     ----------
     kernel : Kernel
-        Differentiable in both arguments at coincident points. For a metric A, ``Metric(kernel, A)``.
+        Differentiable in both arguments at coincident points. For a metric A, ``Metric(kernel,
+        A)``.
     centers : array_like, shape (m, d)
     components : array_like of int, optional
-        The functions to keep, increasing numbers in range(m d): the paper's subsampled components. All by default.
+        The functions to keep, increasing numbers in range(m d): the paper's subsampled components.
+        All by default.
 
     Raises
     ------
     ValueError
-        The centers are not a finite array of points, the components are not increasing numbers in range(m d), or the
-        kernel has a kink at coincidence; or third derivatives are needed of a kernel that has none there.
+        The centers are not a finite array of points, the components are not increasing numbers in
+        range(m d), or the kernel has a kink at coincidence; or third derivatives are needed of a
+        kernel that has none there.
 
     Notes
     -----
-    For radial kernels in any metric ``sum_dirichlet`` takes O(n m² d²) operations while a product BᵀB takes
-    O(n m² d³), or O(n d p²) for p components if that is less; see :mod:`kmc.bases.gradient_moments`. Memory is that of
-    the result and about 60 MB, for any n; ``gram`` takes that of its result twice.
+    For radial kernels in any metric ``sum_dirichlet`` takes O(n m² d²) operations while a product
+    BᵀB takes O(n m² d³), or O(n d p²) for p components if that is less; see
+    :mod:`kmc.bases.gradient_moments`. Memory is that of the result and about 60 MB, for any n;
+    ``gram`` takes that of its result twice.
 
     Examples
     --------
@@ -65,7 +69,8 @@ class KernelGradients(Basis):
     centers: np.ndarray
     components: np.ndarray | None = None
     _used: np.ndarray = field(init=False, repr=False)  # the centers with components that are kept
-    _selected: np.ndarray = field(init=False, repr=False)  # the components, numbered over those centers
+    # the components, numbered over those centers
+    _selected: np.ndarray = field(init=False, repr=False)
     _forms: GradientForms = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -74,11 +79,16 @@ class KernelGradients(Basis):
         if self.kernel.differentiability < 2:
             raise ValueError(
                 f"kernel={self.kernel!r} has no gradients at coincident points "
-                f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such as Matern52"
+                f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such "
+                f"as Matern52"
             )
         centers = check_centers(self.centers)
         m, d = centers.shape
-        kept = np.arange(m * d) if self.components is None else _check_components(self.components, m * d)
+        kept = (
+            np.arange(m * d)
+            if self.components is None
+            else _check_components(self.components, m * d)
+        )
         rows, first = np.unique(kept // d, return_inverse=True)
         used, selected = centers[rows], first * d + kept % d
         object.__setattr__(self, "centers", centers)
@@ -106,17 +116,21 @@ class KernelGradients(Basis):
         return self._forms.laplacians(self._points(x))
 
     def gram(self) -> np.ndarray:
-        """Return the (p, p) Gram matrix of the reproducing-kernel space, ∂_i ∂_{j+d} k(y_a, y_b)."""
+        """Return the (p, p) Gram matrix ∂_i ∂_{j+d} k(y_a, y_b) of the reproducing-kernel space."""
         return self._forms.gram()
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over x of w <∇φ, ∇φ'>, (p, p)."""
         return self._forms.sum_dirichlet(self._points(x), np.asarray(weights, dtype=float))
 
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+    def sum_linear(
+        self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None
+    ) -> np.ndarray:
         """Sum over x of w (Δφ + <∇φ, g>), (p,), with g = ∇log q0 at the rows of x."""
         self._check_smooth()
-        return self._forms.sum_linear(self._points(x), np.asarray(weights, dtype=float), base_gradient)
+        return self._forms.sum_linear(
+            self._points(x), np.asarray(weights, dtype=float), base_gradient
+        )
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return the combination with coefficients (p,) at the rows of x, shape (n,)."""
@@ -131,9 +145,12 @@ class KernelGradients(Basis):
         return self.expansion(coefficients).laplacian(x)
 
     def jit_state(
-        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
+        self,
+        coefficients: np.ndarray,
+        base: BaseJitState | None = None,
+        origin: np.ndarray | None = None,
     ) -> Any:
-        """Return the state of base(x) + the combination at x - origin, for jitted loops (:mod:`kmc.jitted`)."""
+        """Return the state of base(x) + the combination at x - origin, for :mod:`kmc.jitted`."""
         return self.expansion(coefficients).jit_state(base, origin)
 
     def expansion(self, coefficients: np.ndarray) -> KernelExpansion:
@@ -145,14 +162,18 @@ class KernelGradients(Basis):
     def _points(self, x):
         points = np.ascontiguousarray(x, dtype=float)
         if points.ndim != 2 or points.shape[1] != self.centers.shape[1]:
-            raise ValueError(f"x has shape {points.shape}: expected (n, {self.centers.shape[1]}), points are rows")
+            raise ValueError(
+                f"x has shape {points.shape}: expected (n, {self.centers.shape[1]}), points are "
+                f"rows"
+            )
         return points
 
     def _check_smooth(self):
         if self.kernel.differentiability < 3:
             raise ValueError(
                 f"kernel={self.kernel!r} has no third derivatives at coincident points "
-                f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such as Matern52"
+                f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such "
+                f"as Matern52"
             )
 
 
@@ -174,7 +195,10 @@ def _check_components(components, total):
 
 
 def gradient_forms(kernel: Kernel, centers: np.ndarray, selected: np.ndarray) -> GradientForms:
-    """Return the fastest forms for a kernel's gradients at centers (m, d), those ``selected`` in range(m d)."""
+    """Return the fastest forms for a kernel's gradients at centers (m, d).
+
+    The gradients are those ``selected`` in range(m d).
+    """
     profile, metric = profile_and_metric(kernel)
     if profile.kind == "distance":
         return RadialForms(kernel, centers, selected, profile, metric)
@@ -182,7 +206,10 @@ def gradient_forms(kernel: Kernel, centers: np.ndarray, selected: np.ndarray) ->
 
 
 class GradientForms:
-    """The computations of :class:`kmc.bases.KernelGradients`, by partial derivatives of any kernel, in slices."""
+    """Forms of :class:`kmc.bases.KernelGradients` for any kernel.
+
+    They take its partial derivatives, in slices.
+    """
 
     def __init__(self, kernel: Kernel, centers: np.ndarray, selected: np.ndarray):
         self._kernel, self._centers, self._selected = kernel, centers, selected
@@ -194,7 +221,9 @@ class GradientForms:
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
         """Return the gradients, shape (n, p, d)."""
-        return self._kept(kernel_derivative(self._kernel, "xy", x, self._centers).transpose(0, 1, 3, 2))
+        return self._kept(
+            kernel_derivative(self._kernel, "xy", x, self._centers).transpose(0, 1, 3, 2)
+        )
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
         """Return the Laplacians, shape (n, p)."""
@@ -202,7 +231,9 @@ class GradientForms:
 
     def gram(self) -> np.ndarray:
         """Return the inner products of the functions, shape (p, p)."""
-        block = kernel_derivative(self._kernel, "xy", self._centers, self._centers).transpose(0, 2, 1, 3)
+        block = kernel_derivative(self._kernel, "xy", self._centers, self._centers).transpose(
+            0, 2, 1, 3
+        )
         return block.reshape(self._centers.size, -1)[np.ix_(self._selected, self._selected)]
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -212,7 +243,9 @@ class GradientForms:
             total += general.sum_dirichlet(self, x[rows], weights[rows])
         return total
 
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
+    def sum_linear(
+        self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None
+    ) -> np.ndarray:
         """Return Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
         total = np.zeros(self.size)
         for rows in self._slices(x):
@@ -225,12 +258,15 @@ class GradientForms:
         return flat if self.size == self._centers.size else flat[:, self._selected]
 
     def _slices(self, x):
-        """Return slices of points with about general.NUMBERS mixed second derivatives each, kept or not."""
+        """Return slices with about general.NUMBERS mixed second derivatives each, kept or not."""
         return general.slices(len(x), self._centers.size * x.shape[1])
 
 
 class RadialForms(GradientForms):
-    """Gradients of q(|A(x - y)|²): with M = AᵀA, v = M(x - y), ∂_x ∂_y k = pM + w v vᵀ, p = -2q', w = -4q''."""
+    """Gradients of q(|A(x - y)|²).
+
+    With M = AᵀA, v = M(x - y), p = -2q' and w = -4q'', ∂_x ∂_y k is pM + w v vᵀ.
+    """
 
     def __init__(self, kernel, centers, selected, profile: Kernel, metric: np.ndarray | None):
         super().__init__(kernel, centers, selected)
@@ -247,15 +283,24 @@ class RadialForms(GradientForms):
     def sum_dirichlet(self, x, weights):
         """Sum by columns of B or by moments about the centers, whichever is cheaper."""
         x = self._geometry.centered(x)
-        sums = gradient_moments.sum_dirichlet if self._moments_are_cheaper() else sum_dirichlet_by_columns
+        sums = (
+            gradient_moments.sum_dirichlet
+            if self._moments_are_cheaper()
+            else sum_dirichlet_by_columns
+        )
         return sums(self._profile, self._geometry, self._selected, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
-        """Return Σ c v + M Σ d v + M Σ p g with c = -(8q'''u + 4Tq'') + w v·g, d = -8q'', u = |v|², T = tr M."""
+        """Return Σ c v + M Σ d v + M Σ p g.
+
+        Here c = -(8q'''u + 4Tq'') + w v·g, d = -8q'', u = |v|² and T = tr M.
+        """
         geometry = self._geometry
         total = np.zeros(geometry.centers.shape)
         for rows in general.slices(len(x), 4 * len(total)):
-            total += self._linear(geometry.centered(x[rows]), weights[rows], _part(base_gradient, rows))
+            total += self._linear(
+                geometry.centered(x[rows]), weights[rows], _part(base_gradient, rows)
+            )
         return geometry.pull(total).reshape(-1)[self._selected]
 
     def _linear(self, x, weights, g):
@@ -264,14 +309,21 @@ class RadialForms(GradientForms):
         s = geometry.distances(x)
         _, q1, q2, q3 = self._profile.derivatives(s, 3)
         q2 *= weights
-        along = (-8.0 * weights) * q3 * geometry.pulled_distances(x, s) - (4.0 * geometry.trace) * q2
+        along = (-8.0 * weights) * q3 * geometry.pulled_distances(x, s) - (
+            4.0 * geometry.trace
+        ) * q2
         if g is not None:
             along -= 4.0 * q2 * geometry.inner(x, geometry.pull(g))
-        total = geometry.sum_over_points(along, x) + geometry.pull(geometry.sum_over_points(-8.0 * q2, x))
+        total = geometry.sum_over_points(along, x) + geometry.pull(
+            geometry.sum_over_points(-8.0 * q2, x)
+        )
         return total if g is None else total - 2.0 * (q1.T @ (weights * g))
 
     def _moments_are_cheaper(self):
-        """Compare counts of multiplications for each sample; those in thin products cost more than in square ones."""
+        """Compare counts of multiplications for each sample.
+
+        Those in thin products cost more than those in square ones.
+        """
         m, d = self._geometry.centers.shape
         quadratics = 1 if self._geometry.isotropic else 3
         moments = m**2 * (quadratics * 0.7 * d**2 + 3.5 * d + 20.0)
@@ -279,20 +331,31 @@ class RadialForms(GradientForms):
 
 
 def sum_dirichlet_by_columns(
-    profile: Kernel, geometry: RadialGeometry, selected: np.ndarray, x: np.ndarray, weights: np.ndarray
+    profile: Kernel,
+    geometry: RadialGeometry,
+    selected: np.ndarray,
+    x: np.ndarray,
+    weights: np.ndarray,
 ) -> np.ndarray:
-    """Return Σ_b w_b B_bᵀ B_b, (p, p), over centered points x (n, d); arguments as in :func:`columns_at`."""
+    """Return Σ_b w_b B_bᵀ B_b, (p, p), at centered x (n, d); arguments as in :func:`columns_at`."""
     p = len(selected)
     total = np.zeros((p, p), order="F")
     for rows in general.slices(len(x), p * x.shape[1]):
         block = columns_at(profile, geometry, x[rows], selected)
         block *= np.sqrt(weights[rows])
-        total = blas.dsyrk(1.0, block.reshape(p, -1).T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
+        total = blas.dsyrk(
+            1.0, block.reshape(p, -1).T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1
+        )
     return mirror(total.T)
 
 
-def columns_at(profile: Kernel, geometry: RadialGeometry, x: np.ndarray, selected: np.ndarray) -> np.ndarray:
-    """Return ∂_i ∂_{j+d} k(x_b, y_a) for the selected numbers a d + j, (p, d, n) with i in the middle, x centered."""
+def columns_at(
+    profile: Kernel, geometry: RadialGeometry, x: np.ndarray, selected: np.ndarray
+) -> np.ndarray:
+    """Return ∂_i ∂_{j+d} k(x_b, y_a), (p, d, n), for the selected numbers a d + j.
+
+    The index i is in the middle, and x is centered.
+    """
     _, q1, q2 = profile.derivatives(geometry.distances(x), 2)
     out = np.empty((len(selected), x.shape[1], len(x)))
     pulled, centers = mapped(x, geometry.matrix), mapped(geometry.centers, geometry.matrix)
@@ -306,7 +369,10 @@ def _part(array, rows):
 
 @njit()
 def _fill(x, centers, matrix, q1, q2, selected, out):
-    """Write -2 q' M - 4 q'' v vᵀ into ``out``, with v = x - y of pulled points x (d, n) and centers y (m, d)."""
+    """Write -2 q' M - 4 q'' v vᵀ into ``out``.
+
+    Here v = x - y, of pulled points x (d, n) and centers y (m, d).
+    """
     d, n = x.shape
     p, w = np.empty(n), np.empty(n)
     for c in range(selected.size):

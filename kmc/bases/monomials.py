@@ -16,10 +16,11 @@ from kmc.checks import as_array, is_whole
 
 @dataclass(frozen=True, eq=False)
 class Monomials(Basis):
-    r"""All monomials :math:`\prod_i z_i^{e_i}` of total degree 1 to ``degree`` in z = (x - center) / scale.
+    r"""All monomials :math:`\prod_i z_i^{e_i}` of total degree 1 to ``degree``.
 
-    They are ordered by degree, and within a degree lexicographically with z_0 first: for two variables z0, z1, z0²,
-    z0 z1, z1², ... The constant is left out: no form that kmc solves for depends on it. There is no Gram matrix.
+    Here z = (x - center) / scale. They are ordered by degree, and within a degree lexicographically
+    with z_0 first: for two variables z0, z1, z0², z0 z1, z1², ... The constant is left out: no form
+    that kmc solves for depends on it. There is no Gram matrix.
 
     Parameters
     ----------
@@ -28,8 +29,8 @@ class Monomials(Basis):
     dim : int
         Number of variables d.
     center, scale : float or array_like, shape (d,)
-        Data should be of order one in z, or the forms are ill-conditioned: :meth:`about` uses mean and standard
-        deviation. The scale is positive.
+        Data should be of order one in z, or the forms are ill-conditioned: :meth:`about` uses mean
+        and standard deviation. The scale is positive.
 
     Attributes
     ----------
@@ -53,8 +54,8 @@ class Monomials(Basis):
 
     Notes
     -----
-    A derivative of a monomial is a multiple of a monomial of lower degree, so all forms are sums over the mass form of
-    the monomials up to degree - 1: no array of gradients is needed.
+    A derivative of a monomial is a multiple of a monomial of lower degree, so all forms are sums
+    over the mass form of the monomials up to degree - 1: no array of gradients is needed.
     """
 
     degree: int
@@ -62,9 +63,11 @@ class Monomials(Basis):
     center: Any = 0.0
     scale: Any = 1.0
     exponents: np.ndarray = field(init=False, repr=False)
-    _parents: np.ndarray = field(init=False, repr=False)  # (1 + p,) index of the monomial without its last variable
+    # (1 + p,) index of the monomial without its last variable
+    _parents: np.ndarray = field(init=False, repr=False)
     _variables: np.ndarray = field(init=False, repr=False)  # (1 + p,) that variable
-    _first: tuple = field(init=False, repr=False)  # for ∂_i: index of the lower monomial and factor, both (p, d)
+    # for ∂_i: index of the lower monomial and factor, both (p, d)
+    _first: tuple = field(init=False, repr=False)
     _second: tuple = field(init=False, repr=False)  # for ∂_i²
     _along: list = field(init=False, repr=False)  # those of _first that are not zero, see _not_zero
     _twice: list = field(init=False, repr=False)  # those of _second
@@ -91,13 +94,16 @@ class Monomials(Basis):
             "_first": (lower, e / scale),
             "_second": (twice_lower, e * (e - 1) / scale**2),
         }
-        derived["_along"], derived["_twice"] = _not_zero(*derived["_first"]), _not_zero(*derived["_second"])
+        derived["_along"], derived["_twice"] = (
+            _not_zero(*derived["_first"]),
+            _not_zero(*derived["_second"]),
+        )
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
     @classmethod
     def about(cls, x: np.ndarray, degree: int) -> Self:
-        """Return monomials centered and scaled by the mean and standard deviation of the rows of x (n, d).
+        """Return monomials centered and scaled by the mean and standard deviation of x (n, d).
 
         A constant column is not scaled.
         """
@@ -127,7 +133,7 @@ class Monomials(Basis):
         return out.T
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Return the (n, p) derivatives <∇φ_a, v> along a vector at each row of x, ``vectors`` (n, d)."""
+        """Return the (n, p) derivatives <∇φ_a, v> at each point, with v from ``vectors`` (n, d)."""
         lower, vectors = self._lower(x), np.ascontiguousarray(vectors.T)
         out = np.zeros((self.size, len(x)))
         for variable, index, factor in self._along:
@@ -135,16 +141,25 @@ class Monomials(Basis):
         return out.T
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-        """Return ∂^α of the functions, (n, p): falling factorials of the exponents times z^(e - α), over scale^α."""
+        """Return the derivatives ∂^α of the functions, (n, p).
+
+        They are falling factorials of the exponents times z^(e - α), over scale^α.
+        """
         alpha = np.asarray(index)
         rest = self.exponents - alpha
-        place = {tuple(e): a for a, e in enumerate(self.exponents.tolist(), start=1)} | {(0,) * self.dim: 0}
+        place = {tuple(e): a for a, e in enumerate(self.exponents.tolist(), start=1)} | {
+            (0,) * self.dim: 0
+        }
         source = [place.get(tuple(e), 0) for e in rest.tolist()]
-        factor = perm(self.exponents, alpha).prod(axis=1) / np.prod(self.scale**alpha)  # zero where e < α
+        # zero where e < α
+        factor = perm(self.exponents, alpha).prod(axis=1) / np.prod(self.scale**alpha)
         return self._powers(x, 1 + self.size)[source].T * factor
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Sum over x of w <∇φ_a, ∇φ_b>, (p, p): products of derivatives are in the mass of lower monomials."""
+        """Sum over x of w <∇φ_a, ∇φ_b>, (p, p).
+
+        Products of derivatives are in the mass of lower monomials.
+        """
         index, factor = self._first
         lower = self._lower(x)
         mass = (lower * weights) @ lower.T
@@ -153,7 +168,9 @@ class Monomials(Basis):
             total += np.outer(factor[:, i], factor[:, i]) * mass[np.ix_(index[:, i], index[:, i])]
         return total
 
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+    def sum_linear(
+        self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None
+    ) -> np.ndarray:
         """Sum over x of w (Δφ_a + <∇φ_a, g>), (p,), with g = ∇log q0 at the rows of x."""
         lower = self._lower(x)
         index, factor = self._second
@@ -176,19 +193,26 @@ class Monomials(Basis):
         """Return the Laplacians of the combination, shape (n,)."""
         index, factor = self._second
         lower = self._lower(x)
-        return np.bincount(index.ravel(), (factor * coefficients[:, None]).ravel(), len(lower)) @ lower
+        return (
+            np.bincount(index.ravel(), (factor * coefficients[:, None]).ravel(), len(lower)) @ lower
+        )
 
     def _gradient_coefficients(self, coefficients):
-        """Return ∂_i Σ_a coefficients_a φ_a in the constant and the monomials of lower degree, shape (d, q)."""
+        """Return ∂_i Σ_a coefficients_a φ_a, (d, q), in the constant and the lower monomials."""
         index, factor = self._first
         return np.stack(
-            [np.bincount(index[:, i], factor[:, i] * coefficients, self._count_lower()) for i in range(self.dim)]
+            [
+                np.bincount(index[:, i], factor[:, i] * coefficients, self._count_lower())
+                for i in range(self.dim)
+            ]
         )
 
     def _vector(self, name):
         given = as_array(name, getattr(self, name))
         if given.shape not in ((), (self.dim,)):
-            raise ValueError(f"{name}={getattr(self, name)!r}: expected a number or {self.dim} of them")
+            raise ValueError(
+                f"{name}={getattr(self, name)!r}: expected a number or {self.dim} of them"
+            )
         return np.array(np.broadcast_to(given, self.dim))
 
     def _count_lower(self):
@@ -213,22 +237,30 @@ class Monomials(Basis):
 
 
 def _tables(degree, dim):
-    """Return the exponents, the constant first, and the indices of the lower monomials of each; 0 if there is none."""
-    rows = [()] + [c for k in range(1, degree + 1) for c in combinations_with_replacement(range(dim), k)]
+    """Return the exponents, the constant first, and the indices of the lower monomials of each.
+
+    An index is 0 if there is none.
+    """
+    rows = [()] + [
+        c for k in range(1, degree + 1) for c in combinations_with_replacement(range(dim), k)
+    ]
     place = {row: a for a, row in enumerate(rows)}
     exponents = np.array([[row.count(i) for i in range(dim)] for row in rows])
     parents = np.array([place[row[:-1]] for row in rows])
     variables = np.array([row[-1] if row else 0 for row in rows])
     lower = np.array([[place.get(_without(row, i, 1), 0) for i in range(dim)] for row in rows[1:]])
-    twice_lower = np.array([[place.get(_without(row, i, 2), 0) for i in range(dim)] for row in rows[1:]])
+    twice_lower = np.array(
+        [[place.get(_without(row, i, 2), 0) for i in range(dim)] for row in rows[1:]]
+    )
     return exponents, parents, variables, lower, twice_lower
 
 
 def _not_zero(index, factor):
-    """Return the entries of each row of ``factor`` (p, d) that are not zero: (variable, index, factor), (p,) each.
+    """Return the entries of each row of ``factor`` (p, d) that are not zero.
 
-    The first of every row, then the second, and so on: as many as a monomial has variables, which are few. Rows that
-    have fewer are filled with zeros.
+    They are returned as (variable, index, factor), (p,) each: the first of every row, then the
+    second, and so on, as many as a monomial has variables, which are few. Rows that have fewer are
+    filled with zeros.
     """
     first = np.argsort(factor == 0.0, axis=1, kind="stable")
     most = int(np.count_nonzero(factor, axis=1).max())

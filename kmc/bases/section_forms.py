@@ -1,4 +1,7 @@
-"""Forms of kernel sections, by the kind of argument of the kernel's profile, and points and centers in a metric."""
+"""Forms of kernel sections, and points and centers in a metric.
+
+There are forms for each kind of argument of a kernel's profile.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ class RadialGeometry:
 
     @cached_property
     def principal(self) -> tuple[np.ndarray | None, np.ndarray]:
-        """A' (k', d) with orthogonal rows and A'ᵀA' = M, None for the identity, and their squared lengths (k',)."""
+        """A' (k', d) with orthogonal rows and A'ᵀA' = M, and their squared lengths (k',).
+
+        For the identity, A' is None.
+        """
         if self._metric is None:
             return None, np.ones(self.centers.shape[1])
         _, lengths, rows = np.linalg.svd(self._metric, full_matrices=False)
@@ -70,7 +76,9 @@ class RadialGeometry:
 
     def distances(self, x: np.ndarray) -> np.ndarray:
         """Return |A(x - y)|², (n, m)."""
-        return squared_distances(x if self._metric is None else mapped(x, self._metric), self._mapped)
+        return squared_distances(
+            x if self._metric is None else mapped(x, self._metric), self._mapped
+        )
 
     def pulled_distances(self, x: np.ndarray, distances: np.ndarray) -> np.ndarray:
         """Return |M(x - y)|², (n, m), given ``distances(x)``."""
@@ -123,7 +131,9 @@ class SectionForms(Protocol):
     def sum_mass_and_dirichlet(self) -> Both | None:
         """A function that sums both forms in one pass; None if the kernel is not radial."""
 
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
+    def sum_linear(
+        self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None
+    ) -> np.ndarray:
         """Return Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -159,7 +169,10 @@ def profile_and_metric(kernel: Kernel) -> tuple[Kernel, np.ndarray | None]:
 
 
 class RadialForms:
-    """Sections of q(|A(x - y)|²), by the derivatives of q. Points are centered: an offset costs no digits."""
+    """Sections of q(|A(x - y)|²), by the derivatives of q.
+
+    Points are centered: an offset costs no digits.
+    """
 
     def __init__(self, kernel: Kernel, metric: np.ndarray | None, centers: np.ndarray):
         self._kernel, self._geometry = kernel, RadialGeometry(metric, centers)
@@ -179,7 +192,10 @@ class RadialForms:
         return 4.0 * q2 * self._geometry.pulled_distances(x, s) + 2.0 * self._geometry.trace * q1
 
     def sum_dirichlet(self, x, weights):
-        """Return ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D ∘ TᵀT] with T = 2 √w q', S and D the distances of points pulled by AᵀA."""
+        """Return ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D ∘ TᵀT] with T = 2 √w q'.
+
+        S and D are the distances of points pulled by AᵀA.
+        """
         x, s, (_, t) = self._profiles(x, 1)
         t *= 2.0 * np.sqrt(weights)[:, None]
         s = self._geometry.pulled_distances(x, s)
@@ -188,7 +204,10 @@ class RadialForms:
         return 0.5 * (cross + cross.T - self._between * (t.T @ t))
 
     def sum_mass_and_dirichlet(self, x, weights):
-        """Return the sums (m,), scatter and Dirichlet form (m, m) in one pass, see :func:`mass_and_dirichlet`."""
+        """Return the sums (m,), scatter and Dirichlet form (m, m) in one pass.
+
+        See :func:`mass_and_dirichlet`.
+        """
         return mass_and_dirichlet(self._kernel, self._geometry, self._between, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
@@ -218,7 +237,12 @@ class RadialForms:
         """Return the gradients for each column of the coefficients (m, k), shape (n, k, d)."""
         x, _, (_, q1) = self._profiles(x, 1)
         centers, k = self._geometry.centers, coefficients.shape[1]
-        both = np.hstack([coefficients, (coefficients[:, :, None] * centers[:, None, :]).reshape(len(centers), -1)])
+        both = np.hstack(
+            [
+                coefficients,
+                (coefficients[:, :, None] * centers[:, None, :]).reshape(len(centers), -1),
+            ]
+        )
         sums = q1 @ (2.0 * both)
         along = sums[:, :k, None] * x[:, None, :] - sums[:, k:].reshape(len(x), k, -1)
         return self._geometry.pull(along)
@@ -256,7 +280,9 @@ class DotProductForms:
 
     def laplacians(self, x):
         """Return q'' |AᵀA y|²."""
-        return self._kernel.derivatives(x @ self._pulled.T, 2)[2] * np.einsum("md,md->m", self._pulled, self._pulled)
+        return self._kernel.derivatives(x @ self._pulled.T, 2)[2] * np.einsum(
+            "md,md->m", self._pulled, self._pulled
+        )
 
     def sum_dirichlet(self, x, weights):
         """Return Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (m, m)."""
@@ -322,14 +348,20 @@ class MixedForms:
 
 
 def mass_and_dirichlet(
-    kernel: Any, geometry: RadialGeometry, between: np.ndarray, x: np.ndarray, weights: np.ndarray | None
+    kernel: Any,
+    geometry: RadialGeometry,
+    between: np.ndarray,
+    x: np.ndarray,
+    weights: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return Σ w φ (m,), Σ w (φ - φ̄)(φ - φ̄)ᵀ and Σ w <∇φ, ∇φᵀ>, (m, m), of sections of q(|A(x - y)|²) at y.
+    """Return Σ w φ (m,), Σ w (φ - φ̄)(φ - φ̄)ᵀ and Σ w <∇φ, ∇φᵀ>, (m, m).
 
-    With T = 2 √w q' and S, D the distances of points to centers and between centers (both pulled by AᵀA), the second is
-    ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D∘TᵀT] (Cabannes and Bach 2023, algorithm 3, without its loops). For a Gaussian, T is the
-    mass's own matrix up to a factor, and one product less is needed. Functions are shifted by their value at a
-    reference before they are squared, so that a large mean costs no digits. Products are summed in place.
+    The functions φ are sections of q(|A(x - y)|²) at y. With T = 2 √w q' and S, D the distances of
+    points to centers and between centers (both pulled by AᵀA), the second is ½ [(T∘S)ᵀT + Tᵀ(T∘S) -
+    D∘TᵀT] (Cabannes and Bach 2023, algorithm 3, without its loops). For a Gaussian, T is the mass's
+    own matrix up to a factor, and one product less is needed. Functions are shifted by their value
+    at a reference before they are squared, so that a large mean costs no digits. Products are
+    summed in place.
     """
     m = len(geometry.centers)
     count, shift = (float(len(x)) if weights is None else float(weights.sum())), np.zeros(m)
@@ -363,7 +395,7 @@ def mass_and_dirichlet(
 
 @njit(error_model="numpy")
 def _finish(scatter, cross, square, between, total, shift, count, factor):
-    """Replace the upper triangle of ``scatter`` by the centered matrix, and ``cross`` by the Dirichlet form.
+    """Center the upper triangle of ``scatter``, and replace ``cross`` by the Dirichlet form.
 
     For a Gaussian, ``factor`` is (2 rate)², and ``square`` is not read.
     """

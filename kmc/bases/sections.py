@@ -19,20 +19,21 @@ from kmc.kernels import Kernel, derivative
 class KernelSections(Basis):
     r"""Sections :math:`\varphi_a(x) = k(y_a, x)` of a kernel at centers.
 
-    Sums of forms are matrix products for radial kernels and for dot-product kernels, in any metric; kernels that
-    combine both kinds need arrays of gradients.
+    Sums of forms are matrix products for radial kernels and for dot-product kernels, in any metric;
+    kernels that combine both kinds need arrays of gradients.
 
     Parameters
     ----------
     kernel : Kernel
-        For a metric A, ``Metric(kernel, A)``. A kernel with a kink at coincidence (the exponential) has gradients, by
-        convention zero at its own center, but no Laplacians.
+        For a metric A, ``Metric(kernel, A)``. A kernel with a kink at coincidence (the exponential)
+        has gradients, by convention zero at its own center, but no Laplacians.
     centers : array_like, shape (m, d)
 
     Raises
     ------
     ValueError
-        The centers are not a finite array of points; or a Laplacian is needed of a kernel with a kink.
+        The centers are not a finite array of points; or a Laplacian is needed of a kernel with a
+        kink.
 
     Examples
     --------
@@ -47,10 +48,11 @@ class KernelSections(Basis):
 
     Notes
     -----
-    With S and D the squared distances of x to centers and between centers, q' at S and T = 2 √w q', the Dirichlet form
-    of a radial kernel is ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D ∘ TᵀT]: <x - y, x - z> = ½ (|x - y|² + |x - z|² - |y - z|²). That is
-    algorithm 3 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms",
-    without its loop over samples; for a dot-product kernel it is their algorithm 2.
+    With S and D the squared distances of x to centers and between centers, q' at S and T = 2 √w q',
+    the Dirichlet form of a radial kernel is ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D ∘ TᵀT]: <x - y, x - z> =
+    ½ (|x - y|² + |x - z|² - |y - z|²). That is algorithm 3 of Cabannes and Bach (2023), "The
+    Galerkin method beats graph-based approaches for spectral algorithms", without its loop over
+    samples; for a dot-product kernel it is their algorithm 2.
     """
 
     kernel: Kernel
@@ -92,16 +94,21 @@ class KernelSections(Basis):
 
     @property
     def sum_mass_and_dirichlet(self) -> Both | None:
-        """Both forms from one evaluation, see :mod:`kmc.bases.section_forms`; None if the kernel is not radial."""
+        """Both forms from one evaluation; None if the kernel is not radial.
+
+        See :mod:`kmc.bases.section_forms`.
+        """
         return self._forms.sum_mass_and_dirichlet
 
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+    def sum_linear(
+        self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None
+    ) -> np.ndarray:
         """Sum over x of w (Δφ_a + <∇φ_a, g>), (m,), with g = ∇log q0 at the rows of x."""
         self._check_smooth()
         return self._forms.sum_linear(x, weights, base_gradient)
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Return the (n, m) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        """Return the (n, m) derivatives <∇φ_a, v> at each point, with v from ``vectors`` (n, d)."""
         return self._forms.directional(x, vectors)
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
@@ -119,21 +126,30 @@ class KernelSections(Basis):
         return self._forms.contract_gradients(x, coefficients)
 
     def contract_gradients_each(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Return the gradients of k combinations, the columns of coefficients (m, k), shape (n, k, d)."""
+        """Return the gradients (n, k, d) of k combinations, the columns of coefficients (m, k)."""
         if isinstance(self._forms, RadialForms):
             return self._forms.contract_gradients_each(x, coefficients)
         return super().contract_gradients_each(x, coefficients)
 
     def jit_state(
-        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
+        self,
+        coefficients: np.ndarray,
+        base: BaseJitState | None = None,
+        origin: np.ndarray | None = None,
     ) -> ExpansionState:
-        """Return the state of the combination with coefficients (m,), see :meth:`kmc.bases.Contraction.jit_state`."""
-        return KernelExpansion(self.kernel, self.centers, sections=coefficients).jit_state(base, origin)
+        """Return the state of the combination with coefficients (m,).
+
+        See :meth:`kmc.bases.Contraction.jit_state`.
+        """
+        return KernelExpansion(self.kernel, self.centers, sections=coefficients).jit_state(
+            base, origin
+        )
 
     def _check_smooth(self, order=2):
         if self.kernel.differentiability < order:
             what = "Laplacian" if order == 2 else f"derivatives of order {order}"
             raise ValueError(
                 f"kernel={self.kernel!r} has no {what} at coincident points "
-                f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such as Matern52"
+                f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such "
+                f"as Matern52"
             )

@@ -1,7 +1,7 @@
 """The ``kernelmc`` command: its parser, its errors and its exit codes.
 
-It uses argparse because help has to appear at once: packages with prettier help take as long to import as the
-interpreter takes to start.
+It uses argparse because help has to appear at once: packages with prettier help take as long to
+import as the interpreter takes to start.
 """
 
 from __future__ import annotations
@@ -38,11 +38,15 @@ exit codes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code is 0, 1 after an error, 2 for wrong arguments, 130 after Ctrl-C."""
+    """Run the command.
+
+    The exit code is 0, 1 after an error, 2 for wrong arguments, and 130 after Ctrl-C.
+    """
     args = _parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KmcWarning)  # the commands print the warnings in the results
+            # the commands print the warnings in the results
+            warnings.simplefilter("ignore", KmcWarning)
             warnings.showwarning = _show_warning
             return args.command(args) or 0
     except KeyboardInterrupt:
@@ -52,13 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             say(traceback.format_exc(), sys.stderr)
             return 1
-        message = str(error) if isinstance(error, EvaluationError) else in_options(str(error), vars(args))
+        message = (
+            str(error) if isinstance(error, EvaluationError) else in_options(str(error), vars(args))
+        )
         say(f"{COMMAND}: {type(error).__name__}: {message}", sys.stderr)
         say(f"{COMMAND}: run it again with --debug for the traceback", sys.stderr)
         return 1
 
 
-def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+def _show_warning(
+    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
     """Print a warning: it may quote the names in a file."""
     say(warnings.formatwarning(message, category, filename, lineno, line).rstrip(), sys.stderr)
 

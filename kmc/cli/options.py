@@ -8,7 +8,12 @@ from typing import Any, TextIO
 
 
 def subparser(
-    commands: Any, name: str, command: Callable[[argparse.Namespace], int | None], about: str, more: str, example: str
+    commands: Any,
+    name: str,
+    command: Callable[[argparse.Namespace], int | None],
+    about: str,
+    more: str,
+    example: str,
 ) -> argparse.ArgumentParser:
     """Add a subcommand's parser.
 
@@ -38,7 +43,7 @@ def subparser(
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    r"""Print text: names and warnings of a file cannot control the terminal, as they are printed with escapes.
+    r"""Print text with escapes, so that names and warnings of a file cannot control the terminal.
 
     Every command prints by this function alone.
 
@@ -58,7 +63,10 @@ def add_quiet(parser: argparse.ArgumentParser) -> None:
 def add_var_names(parser: argparse.ArgumentParser) -> None:
     """Add the option --var-names to a parser."""
     parser.add_argument(
-        "--var-names", nargs="+", metavar="NAME", help="parameters, or elements such as 'slope[A]' (default: all)"
+        "--var-names",
+        nargs="+",
+        metavar="NAME",
+        help="parameters, or elements such as 'slope[A]' (default: all)",
     )
 
 

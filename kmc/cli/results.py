@@ -20,7 +20,8 @@ from kmc.run.problems import sentences_of
 from kmc.unwritable import import_arviz
 
 _UNCHECKED_BYTES = 2**28  # of an array in a netCDF file that may be all fill values
-_MOST_COMPRESSED = 1100  # largest ratio of the size of an array to that in the file: that of deflate
+# largest ratio of the size of an array to that in the file: that of deflate
+_MOST_COMPRESSED = 1100
 MOST_ROWS = 10  # of a summary, unless more are asked for
 
 
@@ -31,11 +32,14 @@ def add_summary(commands: Any) -> None:
         "summary",
         _summary,
         "means, spreads and convergence of finished draws",
-        "Print ArviZ's summary of the first ten parameters, the number of draws and their cost, and the\n"
+        "Print ArviZ's summary of the first ten parameters, the number of draws and their cost, "
+        "and the\n"
         "run's warnings.",
         f"  {COMMAND} summary draws.nc --var-names sigma 'slope[A]'",
     )
-    parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
+    parser.add_argument(
+        "path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store"
+    )
     parser.add_argument("--all", action="store_true", help="all parameters, not the first ten")
     add_var_names(parser)
 
@@ -52,13 +56,19 @@ def add_report(commands: Any) -> None:
         "report",
         _report,
         "a web page about finished draws",
-        "Write one HTML page that needs no network: the run's cost, verdict and warnings, the summary and\n"
+        "Write one HTML page that needs no network: the run's cost, verdict and warnings, the "
+        "summary and\n"
         "pictures. An existing page is replaced.",
         f"  {COMMAND} report pendulum.zarr --output pendulum.html",
     )
-    parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
     parser.add_argument(
-        "--output", type=Path, metavar="FILE.html", help="(default: the name of the draws with .html, in this folder)"
+        "path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE.html",
+        help="(default: the name of the draws with .html, in this folder)",
     )
     parser.add_argument("--title", metavar="TEXT", help="heading (default: the name of the draws)")
     add_var_names(parser)
@@ -68,7 +78,9 @@ def _report(args: argparse.Namespace) -> None:
     import kmc
 
     output = args.output or Path(args.path.with_suffix(".html").name)
-    page = kmc.report(read(args.path), output, var_names=args.var_names, title=args.title or args.path.stem)
+    page = kmc.report(
+        read(args.path), output, var_names=args.var_names, title=args.title or args.path.stem
+    )
     say(str(page))
 
 
@@ -82,7 +94,9 @@ def add_status(commands: Any) -> None:
         "Print the progress of the run in a store, while it is running or afterwards.",
         f"  {COMMAND} status pendulum.zarr",
     )
-    parser.add_argument("store", type=Path, metavar="STORE", help=f"path given to {COMMAND} sample --store")
+    parser.add_argument(
+        "store", type=Path, metavar="STORE", help=f"path given to {COMMAND} sample --store"
+    )
 
 
 def _status(args: argparse.Namespace) -> None:
@@ -110,7 +124,7 @@ def _status(args: argparse.Namespace) -> None:
 
 
 def _ess(store: Path, named: bool) -> str:
-    """Return the bulk effective sample size of the worst parameter as text; "none yet" if it is not known."""
+    """Return the worst parameter's bulk effective sample size as text; "none yet" if unknown."""
     import kmc
     from kmc.convergence import worst_bulk_ess
 
@@ -142,7 +156,7 @@ def read(path: Path) -> Any:
 
 
 def _check_netcdf(path: Path) -> None:
-    """Raise a ValueError if a file refers to other files, or claims to hold far more numbers than it does."""
+    """Raise a ValueError if a file refers to others, or claims far more numbers than it holds."""
     import h5py
 
     if not h5py.is_hdf5(path):
@@ -157,15 +171,28 @@ def _check_netcdf(path: Path) -> None:
             for name in group:
                 place = f"{str(path)!r}: {group.name.rstrip('/')}/{name}"
                 if isinstance(group.get(name, getlink=True), h5py.ExternalLink):
-                    raise ValueError(f"{place} is a link to another file, which kmc does not follow")
-                found = group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
+                    raise ValueError(
+                        f"{place} is a link to another file, which kmc does not follow"
+                    )
+                found = (
+                    group[name]
+                    if isinstance(group.get(name, getlink=True), h5py.HardLink)
+                    else None
+                )
                 if isinstance(found, h5py.Group):
                     groups.append(found)
                 elif isinstance(found, h5py.Dataset):
                     if found.external or found.is_virtual:
-                        raise ValueError(f"{place} has its numbers in another file, which kmc does not follow")
-                    if found.nbytes > max(_UNCHECKED_BYTES, _MOST_COMPRESSED * found.id.get_storage_size()):
-                        raise ValueError(f"{place} claims to have {found.nbytes:,} bytes, more than the file can hold")
+                        raise ValueError(
+                            f"{place} has its numbers in another file, which kmc does not follow"
+                        )
+                    if found.nbytes > max(
+                        _UNCHECKED_BYTES, _MOST_COMPRESSED * found.id.get_storage_size()
+                    ):
+                        raise ValueError(
+                            f"{place} claims to have {found.nbytes:,} bytes, more than the file "
+                            f"can hold"
+                        )
 
 
 @dataclass(frozen=True)
@@ -196,11 +223,13 @@ class Output:
         if self.path is None:
             return
         if self.path.is_dir():
-            raise IsADirectoryError(f"--output {str(self.path)!r} is a folder: expected the name of a file")
+            raise IsADirectoryError(
+                f"--output {str(self.path)!r} is a folder: expected the name of a file"
+            )
         if self.path.exists() and not self.overwrite:
             raise FileExistsError(
-                f"--output {str(self.path)!r} exists: pass --overwrite to replace it when the run is complete, "
-                "or use another name"
+                f"--output {str(self.path)!r} exists: pass --overwrite to replace it when the run "
+                "is complete, or use another name"
             )
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(self.path.parent, os.W_OK):
@@ -211,7 +240,11 @@ class Output:
         interrupted = bool(idata.attrs.get("interrupted"))
         if self.path is not None:
             replaces = self.overwrite and not interrupted
-            path = self.path if replaces or not self.path.exists() else _beside(self.path, "interrupted")
+            path = (
+                self.path
+                if replaces or not self.path.exists()
+                else _beside(self.path, "interrupted")
+            )
             _write(idata, path)
             say(f"draws {path}")
         describe(idata)
@@ -232,7 +265,10 @@ class Output:
                 path = _beside(self.path, "failed")
                 _write(idata, path)
                 n = idata["posterior"].sizes["draw"]
-                say(f"{COMMAND}: the run failed; its {n:,} draws per chain are in {path}", sys.stderr)
+                say(
+                    f"{COMMAND}: the run failed; its {n:,} draws per chain are in {path}",
+                    sys.stderr,
+                )
             raise
 
 
@@ -240,18 +276,23 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the options --output and --overwrite to a parser."""
     parser.add_argument("--output", type=Path, metavar="FILE.nc", help="netCDF file for the draws")
     parser.add_argument(
-        "--overwrite", action="store_true", help="let a complete run replace an existing FILE.nc (refused otherwise)"
+        "--overwrite",
+        action="store_true",
+        help="let a complete run replace an existing FILE.nc (refused otherwise)",
     )
 
 
 def _beside(path: Path, what: str) -> Path:
-    """Return the first path beside draws.nc that does not exist: draws.what.nc, draws.what-2.nc, and so on."""
-    names = (path.with_name(f"{path.stem}.{what}{n}{path.suffix}") for n in ("", *(f"-{i}" for i in range(2, 10_000))))
+    """Return the first free path beside draws.nc: draws.what.nc, draws.what-2.nc, and so on."""
+    names = (
+        path.with_name(f"{path.stem}.{what}{n}{path.suffix}")
+        for n in ("", *(f"-{i}" for i in range(2, 10_000)))
+    )
     return next(name for name in names if not name.exists())
 
 
 def _write(idata, path):
-    """Write to a temporary file and rename it, so that the old file stays intact until the new one is complete.
+    """Write a temporary file and rename it: the old file is intact until the new one is complete.
 
     Ctrl-C is ignored until then: pressed twice, it would lose the draws of an interrupted run.
     """
@@ -264,8 +305,13 @@ def _write(idata, path):
             partial.unlink(missing_ok=True)
 
 
-def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | None = MOST_ROWS) -> None:
-    """Print the summary, the cost, the warnings and what was not checked; of many parameters, the first ``most``."""
+def describe(
+    idata: Any, var_names: Sequence[str] | None = None, most: int | None = MOST_ROWS
+) -> None:
+    """Print the summary, the cost, the warnings and what was not checked.
+
+    Of many parameters, only the first ``most`` are printed.
+    """
     if idata["posterior"].sizes["draw"] >= 4:
         from kmc.diagnostics.summary import summary, text_of
 

@@ -1,10 +1,11 @@
 """Means over parallel chains of equal law, with control variates whose means are zero.
 
-For any smooth φ that does not grow too fast, Δφ + <∇φ, ∇log s> has mean zero under s (Stein's identity), and the
-gradient of the surrogate is known. With polynomials of degree two as φ, the means and variances of a Gaussian are exact
-from a few draws (Mira, Solgi and Imparato 2013, "Zero variance Markov chain Monte Carlo for Bayesian estimators",
-Statistics and Computing 23). Kernel sections reduce the error for other densities (Oates, Girolami and Chopin 2017,
-"Control functionals for Monte Carlo integration", Journal of the Royal Statistical Society B 79).
+For any smooth φ that does not grow too fast, Δφ + <∇φ, ∇log s> has mean zero under s (Stein's
+identity), and the gradient of the surrogate is known. With polynomials of degree two as φ, the
+means and variances of a Gaussian are exact from a few draws (Mira, Solgi and Imparato 2013, "Zero
+variance Markov chain Monte Carlo for Bayesian estimators", Statistics and Computing 23). Kernel
+sections reduce the error for other densities (Oates, Girolami and Chopin 2017, "Control functionals
+for Monte Carlo integration", Journal of the Royal Statistical Society B 79).
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ from kmc.surrogate.density import Component
 from kmc.surrogate.jit_state import gradients
 
 _GROUPS = 4  # of chains: the coefficients of each are from the others
-_RIDGE = 1e-3  # relative to the mean square of each control variate; with less, stated errors are too small (tried)
+# relative to the mean square of each control variate; with less, stated errors are too small
+# (tried)
+_RIDGE = 1e-3
 _LEAST_DRAWS = 10  # of the other groups, for each coefficient
 
 _LEAST = 20  # of the largest values
 _FINITE = 0.5  # shape of a generalized Pareto density from which on its variance is infinite
 _ERRORS = 2.0  # standard errors by which the shape has to exceed this
 
-# Tried (docs/what-was-tried.md, expectations): with polynomials of higher degree, errors are larger than stated.
+# Tried (docs/what-was-tried.md, expectations): with polynomials of higher degree, errors are larger
+# than stated.
 _DEGREE = 2  # of the polynomials
 _SECTIONS = 300
 _WIDTHS = 0.35, 1.0  # of the sections, in median distances between draws
@@ -38,8 +42,9 @@ _FOR_WIDTHS = 1000  # draws
 class ChainMeans:
     """k numbers, and m control variates, at the draws of some chains.
 
-    The controls are removed by regression. For each group of chains the coefficients are those of the other groups
-    (cross-fitting), so that the means are unbiased. Functions whose variance is not reduced have no controls.
+    The controls are removed by regression. For each group of chains the coefficients are those of
+    the other groups (cross-fitting), so that the means are unbiased. Functions whose variance is
+    not reduced have no controls.
     """
 
     def __init__(self) -> None:
@@ -86,7 +91,9 @@ class ChainMeans:
         moment = np.zeros((_GROUPS, len(self._scale), len(center)))
         square = np.zeros((_GROUPS, len(center)))
         for part, controls in zip(parts, self._controls, strict=True):
-            for group, (own, given) in enumerate(zip(_by_group(part - center), _by_group(controls), strict=True)):
+            for group, (own, given) in enumerate(
+                zip(_by_group(part - center), _by_group(controls), strict=True)
+            ):
                 moment[group] += given.T @ own
                 square[group] += np.sum(own**2, axis=0)
         means = self._sums / n
@@ -110,19 +117,21 @@ def _by_group(values):
     return [values[group::_GROUPS].reshape(-1, values.shape[2]) for group in range(_GROUPS)]
 
 
-# How heavy the tails of numbers are, from draws of them: whether averages of them have a standard error at all.
+# How heavy the tails of numbers are, from draws of them: whether averages of them have a standard
+# error at all.
 
 
 def pareto_shape(values: np.ndarray) -> tuple[float, float]:
-    """Fit a generalized Pareto density to the largest of n values; return its shape k and the error of k.
+    """Fit a generalized Pareto density to the largest of n values: its shape k and the error of k.
 
-    The error is a standard error. Moments of order 1 / k and higher are infinite. -inf and 0.0 if the values are too
-    few, or too many are equal; inf and 0.0 if some are not finite, as their powers overflow.
+    The error is a standard error. Moments of order 1 / k and higher are infinite. -inf and 0.0 if
+    the values are too few, or too many are equal; inf and 0.0 if some are not finite, as their
+    powers overflow.
 
     References
     ----------
-    .. [1] Zhang and Stephens (2009), "A new and efficient estimation method for the generalized Pareto distribution",
-       Technometrics 51.
+    .. [1] Zhang and Stephens (2009), "A new and efficient estimation method for the generalized
+       Pareto distribution", Technometrics 51.
 
     Examples
     --------
@@ -144,7 +153,9 @@ def pareto_shape(values: np.ndarray) -> tuple[float, float]:
     over = over[over > 0.0]
     n = len(over)
     grid = 30 + int(np.sqrt(n))
-    scale = 1.0 / over[-1] + (1.0 - np.sqrt(grid / (np.arange(1, grid + 1) - 0.5))) / (3.0 * over[int(n / 4 + 0.5) - 1])
+    scale = 1.0 / over[-1] + (1.0 - np.sqrt(grid / (np.arange(1, grid + 1) - 0.5))) / (
+        3.0 * over[int(n / 4 + 0.5) - 1]
+    )
     shape = np.log1p(-scale[:, None] * over).mean(axis=1)
     likelihood = n * (np.log(-scale / shape) - shape - 1.0)
     weights = np.exp(likelihood - likelihood.max())
@@ -154,7 +165,10 @@ def pareto_shape(values: np.ndarray) -> tuple[float, float]:
 
 
 def without_variance(values: np.ndarray) -> np.ndarray:
-    """Return which of k numbers (n, k), not negative, have an infinite variance, as far as their largest values say."""
+    """Return which of k numbers (n, k), not negative, have an infinite variance.
+
+    It is judged by their largest values.
+    """
     shapes = np.array([pareto_shape(column) for column in values.T]).reshape(-1, 2)
     return shapes[:, 0] - _ERRORS * shapes[:, 1] > _FINITE
 
@@ -167,8 +181,8 @@ class SteinControls:
     slopes : callable
         The gradient of the log-density at the rows of z (n, d): (n, d).
     z : ndarray, shape (n, d)
-        Draws of about this density, for coordinates, widths and centers. Means over these same draws would be biased,
-        as a section is large at its own center.
+        Draws of about this density, for coordinates, widths and centers. Means over these same
+        draws would be biased, as a section is large at its own center.
     rng : Generator
     most : int, optional
         Largest number of functions; the polynomials are used in any case.
@@ -198,18 +212,25 @@ class SteinControls:
                 self._bases.append(KernelSections(Gaussian(width * unit), centers))
 
     @classmethod
-    def of(cls, component: Component, z: np.ndarray, rng: np.random.Generator) -> SteinControls | None:
-        """Make the controls of a surrogate from other draws in its coordinates; None for a wall or heavy tails.
+    def of(
+        cls, component: Component, z: np.ndarray, rng: np.random.Generator
+    ) -> SteinControls | None:
+        """Make the controls of a surrogate from other draws in its coordinates.
 
-        At a wall the density is too steep for them to be of use. In heavy tails, draws that were not made matter, and
-        errors would be larger than stated (tried).
+        Return None for a wall or heavy tails. At a wall the density is too steep for controls to be
+        of use. In heavy tails, draws that were not made matter, and errors would be larger than
+        stated (tried).
         """
-        return cls(partial(gradients, component.jit_state), z, rng) if cls.suits(component) else None
+        return (
+            cls(partial(gradients, component.jit_state), z, rng) if cls.suits(component) else None
+        )
 
     @staticmethod
     def suits(component: Component) -> bool:
         """Return whether a surrogate has neither a wall nor heavy tails."""
-        return not component.jit_state.wall.bias.size and not isinstance(component.transport, HeavyTails)
+        return not component.jit_state.wall.bias.size and not isinstance(
+            component.transport, HeavyTails
+        )
 
     @property
     def size(self) -> int:
@@ -220,7 +241,9 @@ class SteinControls:
         """Evaluate the functions at points z (..., d): (..., m)."""
         rows = np.ascontiguousarray(z.reshape(-1, z.shape[-1]))
         white, slopes = self._white(rows), self._slopes(rows) @ self._factor
-        values = [basis.laplacians(white) + basis.directional(white, slopes) for basis in self._bases]
+        values = [
+            basis.laplacians(white) + basis.directional(white, slopes) for basis in self._bases
+        ]
         return np.concatenate(values, axis=1).reshape(*z.shape[:-1], -1)
 
     def contract(self, z: np.ndarray, coefficients: np.ndarray) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Expectations of the target: averages of its draws, minus control variates with known mean under the surrogate."""
+"""Expectations of the target: averages of its draws, minus control variates.
+
+Control variates have a known mean under the surrogate.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from kmc.convergence import squared_error
 _FOLDS = 10
 _RIDGE = 1e-9  # relative to the mean square of the controls
 FEW = 400
-"""Draws: with fewer, coefficients by regression are not precise (tried: small budgets), nor are estimated errors."""
+"""Draws: with fewer, neither coefficients by regression nor estimated errors are precise.
+
+The coefficients were tried with small budgets.
+"""
 _MISSED = 3.0  # draws of a region that none of them found
 _LEVEL, _QUANTILE = 0.975, 1.959964  # of a normal density
 
@@ -29,7 +35,8 @@ class Corrected:
     coefficients : ndarray, shape (k, m)
         Coefficients of the errors of the m means under the surrogate.
     disagreement : ndarray, shape (m,)
-        Mean of each control variate of the surrogate in standard errors, without that of the surrogate's mean.
+        Mean of each control variate of the surrogate in standard errors, without that of the
+        surrogate's mean.
     control_error : ndarray, shape (m,)
         These standard errors.
     """
@@ -50,16 +57,17 @@ def corrected(
 ) -> Corrected:
     """Estimate the expectations of k functions under the target.
 
-    For each function the average of its draws F is corrected by β₀ (F - P) + Σ β_j S_j, where P is the average of the
-    same function by the weights of the pairs and S_j that of a control variate: all of these differences have mean
-    zero. β is the regression on them over other parts of the run (cross-fitting), so the result is unbiased. Of several
-    sets of controls, including the empty one, each part of the run uses the one with the smallest error in the others:
-    asymptotically that is never worse than the plain average.
+    For each function the average of its draws F is corrected by β₀ (F - P) + Σ β_j S_j, where P is
+    the average of the same function by the weights of the pairs and S_j that of a control variate:
+    all of these differences have mean zero. β is the regression on them over other parts of the run
+    (cross-fitting), so the result is unbiased. Of several sets of controls, including the empty
+    one, each part of the run uses the one with the smallest error in the others: asymptotically
+    that is never worse than the plain average.
 
-    Few draws determine such coefficients badly. So with less than ``FEW`` of them another estimate is tried, m + P - S,
-    where m is the function's mean under the surrogate, and S its average by the weights of the pairs for the surrogate:
-    if the two densities are nearly equal, so are the weights, and it is m with hardly any error. For all errors see
-    :func:`stated`.
+    Few draws determine such coefficients badly. So with less than ``FEW`` of them another estimate
+    is tried, m + P - S, where m is the function's mean under the surrogate, and S its average by
+    the weights of the pairs for the surrogate: if the two densities are nearly equal, so are the
+    weights, and it is m with hardly any error. For all errors see :func:`stated`.
 
     Parameters
     ----------
@@ -70,7 +78,8 @@ def corrected(
     controls : (x, y), ndarrays, shape (chains, n, m)
         Quantities minus their means under the surrogate.
     sets : sequence
-        For each function, the sets of controls to try, as their indices; the first of these is of the function itself.
+        For each function, the sets of controls to try, as their indices; the first of these is of
+        the function itself.
     covariance : ndarray, shape (m, m), optional
         Covariance of the errors of the means under the surrogate. It shrinks the coefficients.
     """
@@ -101,7 +110,9 @@ def corrected(
             tried.append(residual.reshape(chains, n))
             betas.append(np.zeros(n_controls))
             betas[-1][chosen] = beta
-        found, share = _smallest(np.stack(tried, axis=-1), np.array(betas), folds[0], covariance, missed[i])
+        found, share = _smallest(
+            np.stack(tried, axis=-1), np.array(betas), folds[0], covariance, missed[i]
+        )
         coefficients[i] = share @ np.array(betas)
         mean[i] = plain[i] + found.mean()
         error[i] = float(stated(found)[0]) + float(coefficients[i] @ covariance @ coefficients[i])
@@ -114,11 +125,12 @@ def corrected(
 def _smallest(
     tried: np.ndarray, betas: np.ndarray, folds: np.ndarray, covariance: np.ndarray, missed: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Choose for each fold, of the tried series (chains, n, c), the one with the least error in the other folds.
+    """Choose for each fold the tried series (chains, n, c) with the least error in the other folds.
 
-    Return the chosen parts as one series (chains, n, 1), and the share of the folds in which each was chosen, (c,). The
-    fold itself does not choose, as the smallest of several estimated errors is too small. The first series is the plain
-    one; ``missed`` is added to the squared errors of all others.
+    Return the chosen parts as one series (chains, n, 1), and the share of the folds in which each
+    was chosen, (c,). The fold itself does not choose, as the smallest of several estimated errors
+    is too small. The first series is the plain one; ``missed`` is added to the squared errors of
+    all others.
     """
     shared = np.einsum("ij,jk,ik->i", betas, covariance, betas)
     shared[1:] += missed
@@ -134,9 +146,10 @@ def _smallest(
 def _of_missed(pairs: Transitions, target: np.ndarray) -> np.ndarray:
     """Return squared errors of corrected means (k,) by mass that the draws may have missed.
 
-    Among n independent draws, a region with the probability 3 / n is missed with a probability of 5 %. If log p/s is as
-    far off there as it is at the draws, and a function (chains, n, k), minus its mean, as large as anywhere, then its
-    mean under s is off by the product of the three. n is that of the function with the fewest effective draws.
+    Among n independent draws, a region with the probability 3 / n is missed with a probability of 5
+    %. If log p/s is as far off there as it is at the draws, and a function (chains, n, k), minus
+    its mean, as large as anywhere, then its mean under s is off by the product of the three. n is
+    that of the function with the fewest effective draws.
     """
     variance = target.var(axis=(0, 1))
     moved = variance > 0.0
@@ -148,10 +161,11 @@ def _of_missed(pairs: Transitions, target: np.ndarray) -> np.ndarray:
 
 
 def stated(series: np.ndarray) -> np.ndarray:
-    """Return the squared errors that are stated for the means of series (chains, n, k): the larger of two estimates.
+    """Return the stated squared errors of the means of series (chains, n, k), the larger of two.
 
-    One is from autocovariances, the other from the spread of the chains' own means. A few draws where the surrogate is
-    far off decide on both; where they are in one chain only, the second sees it.
+    One estimate is from autocovariances, the other from the spread of the chains' own means. A few
+    draws where the surrogate is far off decide on both; where they are in one chain only, the
+    second sees it.
     """
     within = _widened(series)
     chains = len(series)
@@ -163,9 +177,10 @@ def stated(series: np.ndarray) -> np.ndarray:
 def _widened(series: np.ndarray) -> np.ndarray:
     """Return squared errors by autocovariances, wider with few draws.
 
-    An estimated variance is itself uncertain, the more so the heavier the tails: with n effective draws of kurtosis κ
-    its degrees of freedom are 2 n / (κ - 1). The errors are widened by the ratio of the 97.5 % quantiles of the
-    Student-t and the normal density, so that 1.96 of them are still an interval of 95 %.
+    An estimated variance is itself uncertain, the more so the heavier the tails: with n effective
+    draws of kurtosis κ its degrees of freedom are 2 n / (κ - 1). The errors are widened by the
+    ratio of the 97.5 % quantiles of the Student-t and the normal density, so that 1.96 of them are
+    still an interval of 95 %.
     """
     error = squared_error(series)
     n = series.shape[0] * series.shape[1]
@@ -181,19 +196,29 @@ def _widened(series: np.ndarray) -> np.ndarray:
 
 
 class _Grams:
-    """Regressions on subsets of the same columns (n, m), each with one more column, leaving out one fold at a time."""
+    """Regressions on subsets of the same columns (n, m), each with one more column.
+
+    They leave out one fold at a time.
+    """
 
     def __init__(self, columns: np.ndarray, folds: np.ndarray, covariance: np.ndarray):
         self._columns, self._covariance = columns, covariance
         self._rows = [folds == fold for fold in range(_FOLDS)]
         self._gram = np.array([columns[rows].T @ columns[rows] for rows in self._rows])
 
-    def residual(self, series: np.ndarray, own: np.ndarray, chosen: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return a series (n,) less its regression on ``own`` and columns, and the mean coefficients of the columns."""
+    def residual(
+        self, series: np.ndarray, own: np.ndarray, chosen: list[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the residual of a series (n,), and the mean coefficients of the columns.
+
+        The residual is the series less its regression on ``own`` and columns.
+        """
         design = np.column_stack([own, self._columns[:, chosen]])
         m = design.shape[1]
         gram, moment = np.empty((_FOLDS, m, m)), np.empty((_FOLDS, m))
-        gram[:, 1:, 1:] = self._gram[:, np.asarray(chosen, int)[:, None], np.asarray(chosen, int)[None]]
+        gram[:, 1:, 1:] = self._gram[
+            :, np.asarray(chosen, int)[:, None], np.asarray(chosen, int)[None]
+        ]
         for fold, rows in enumerate(self._rows):
             gram[fold, 0] = gram[fold, :, 0] = design[rows].T @ own[rows]
             moment[fold] = design[rows].T @ series[rows]
@@ -202,7 +227,8 @@ class _Grams:
         shared[1:, 1:] = self._covariance[np.ix_(chosen, chosen)]
         residual, betas = np.empty_like(series), np.empty((_FOLDS, m))
         for fold, rows in enumerate(self._rows):
-            # The squared error of the mean is |residual|² / n², plus that of the known means: minimize the sum.
+            # The squared error of the mean is |residual|² / n², plus that of the known means:
+            # minimize the sum.
             penalty = len(series) * (len(series) - np.sum(rows)) * shared
             rest = (gram.sum(axis=0) - gram[fold] + penalty) / np.outer(scale, scale)
             rest[np.diag_indices(m)] += _RIDGE

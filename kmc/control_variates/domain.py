@@ -1,8 +1,9 @@
-"""The domain A of the identities: where a surrogate may have mass but no dead mass, which no pair shows.
+"""The domain A of the identities: where a surrogate may have mass but no dead mass.
 
-Pairs of a state and its proposal never start where p is zero. So the part of the surrogate whose pairs begin and end
-there is not seen, and means under the surrogate have to be those of a region without it: the points whose nearest
-evaluated point has positive density, and is not far away.
+No pair shows dead mass: pairs of a state and its proposal never start where p is zero. So the part
+of the surrogate whose pairs begin and end there is not seen, and means under the surrogate have to
+be those of a region without it: the points whose nearest evaluated point has positive density, and
+is not far away.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class UnknownMode(ValueError):
 
 
 class Region(NamedTuple):
-    """The points whose nearest row of ``points`` (n, d) is alive, and not farther than the root of ``square``.
+    """Points whose nearest row of ``points`` (n, d) is alive, at most the root of ``square`` away.
 
     Everything if there are no points.
     """
@@ -59,12 +60,13 @@ def holds(region, z):
 
 
 class Nearby:
-    """Points whose nearest evaluated point is alive, and not much farther than any living point is from all others.
+    """Points whose nearest evaluated point is alive and not far away.
 
-    Distances are those of the surrogate's coordinates, in which its density is about a standard normal one. Any draw
-    might be the one that is farthest from the others, so that a further draw is farther with a probability of one over
-    their number; with the margin it is hardly ever outside. Without it averages over draws, none of which is
-    outside, would differ from means of the region by a part of their error.
+    Far means much farther than any living point is from all others. Distances are those of the
+    surrogate's coordinates, in which its density is about a standard normal one. Any draw might be
+    the one that is farthest from the others, so that a further draw is farther with a probability
+    of one over their number; with the margin it is hardly ever outside. Without it averages over
+    draws, none of which is outside, would differ from means of the region by a part of their error.
 
     Parameters
     ----------
@@ -96,7 +98,8 @@ class Nearby:
     def contains_points(self, x: np.ndarray, *, by_others: bool = False) -> np.ndarray:
         """Return whether points x (..., d) are inside: (...).
 
-        By others: an evaluated point does not count for itself, as it must not choose the region that it is in.
+        By others: an evaluated point does not count for itself, as it must not choose the region
+        that it is in.
         """
         z = self._component.coordinates(x.reshape(-1, x.shape[-1]))
         if not by_others:

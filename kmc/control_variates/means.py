@@ -18,7 +18,8 @@ from kmc.samplers.tuning import Trials, with_step_size
 from kmc.surrogate.covariance import terms_of
 from kmc.surrogate.density import Component
 
-_ANNEALED, _MOST_ANNEALED = 4096, 8192  # particles; more of them in many dimensions, for control variates
+# particles; more of them in many dimensions, for control variates
+_ANNEALED, _MOST_ANNEALED = 4096, 8192
 _PER_TERM = 14  # particles for each term of a quadratic
 CHAINS = 32
 _MOVES = 8  # between draws: about two trajectories, and six draws from a mixture
@@ -111,7 +112,9 @@ class SurrogateMeans:
         for i, (chains, means) in enumerate(zip(self._chains, self._means, strict=True)):
             if not self.length and self._whole:
                 others = chains.draws(_FOR_CONTROLS)
-                self._controls[i] = SteinControls.of(chains.component, others.reshape(-1, chains.dim), self._rng)
+                self._controls[i] = SteinControls.of(
+                    chains.component, others.reshape(-1, chains.dim), self._rng
+                )
             z = chains.draws(n)
             controls = self._controls[i]
             means.extend(self._functions(chains.back(z)), None if controls is None else controls(z))
@@ -119,12 +122,12 @@ class SurrogateMeans:
         self.seconds += time.perf_counter() - began
 
     def outside(self, domain: Domain) -> float:
-        """Make further draws of the first mode, and return the fraction of them that is outside a region."""
+        """Make further draws of the first mode, and return the fraction outside a region."""
         z = self._chains[0].draws(_FOR_REGION)
         return 1.0 - float(domain.parts[0].contains(z.reshape(-1, z.shape[2])).mean())
 
     def mean(self, of: Callable[[np.ndarray], np.ndarray]) -> Means:
-        """Return means of functions of the k numbers: ``of`` takes (..., k) and returns (..., m)."""
+        """Return means of functions of the k numbers: ``of`` maps (..., k) to (..., m)."""
         by_chain = [own.by_chain(of) for own in self._means]
         means = [own.mean(axis=0) for own in by_chain]
         covariances = [np.atleast_2d(np.cov(own.T)) / CHAINS for own in by_chain]
@@ -139,22 +142,30 @@ class SurrogateMeans:
         return [np.concatenate(own.values, axis=1) for own in self._means]
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Draw n of all draws independently, by the weights of the modes, and return the k numbers there: (n, k)."""
+        """Choose n draws independently, by the weights of the modes; return the numbers (n, k)."""
         parts = [part.reshape(-1, part.shape[2]) for part in self.drawn()]
-        weights = np.concatenate([np.full(len(part), w / len(part)) for part, w in zip(parts, self.weights)])
+        weights = np.concatenate(
+            [np.full(len(part), w / len(part)) for part, w in zip(parts, self.weights)]
+        )
         return np.concatenate(parts)[rng.choice(len(weights), n, p=weights / weights.sum())]
 
     def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the i-th number at all draws in ascending order, and the distribution function there."""
-        by_mode = [np.concatenate([part[..., i].ravel() for part in own.values]) for own in self._means]
-        weights = np.concatenate([np.full(len(v), w / len(v)) for v, w in zip(by_mode, self.weights)])
+        """Return the i-th number at all draws in ascending order and its distribution function."""
+        by_mode = [
+            np.concatenate([part[..., i].ravel() for part in own.values]) for own in self._means
+        ]
+        weights = np.concatenate(
+            [np.full(len(v), w / len(v)) for v, w in zip(by_mode, self.weights)]
+        )
         values = np.concatenate(by_mode)
         order = np.argsort(values, kind="stable")
         ends = np.cumsum(weights[order])
         return values[order], (ends - 0.5 * weights[order]) / ends[-1]
 
 
-def chains_of(replicate: Replicate, rng: np.random.Generator, domain: Domain | None = None) -> list[SurrogateChains]:
+def chains_of(
+    replicate: Replicate, rng: np.random.Generator, domain: Domain | None = None
+) -> list[SurrogateChains]:
     """Return chains on the surrogate of each mode, in a region.
 
     Raises
@@ -174,20 +185,22 @@ def chains_of(replicate: Replicate, rng: np.random.Generator, domain: Domain | N
 
 
 def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
-    """Estimate the mass of a mode's surrogate in the region of these chains, by annealing draws of them."""
+    """Estimate the mass of a mode's surrogate in the region of chains, by annealing their draws."""
     particles = min(max(_ANNEALED, _PER_TERM * terms_of(chains.dim)), _MOST_ANNEALED)
     others = chains.draws(_FOR_CONTROLS).reshape(-1, chains.dim)
     z = chains.draws(particles // CHAINS * 4)[:, ::4]
     z = z.reshape(-1, z.shape[2])
     z = z[: len(z) // ISLANDS * ISLANDS]
-    return mass_of(chains.component, z, chains.options.step_size, rng, others=others, region=chains.region)
+    return mass_of(
+        chains.component, z, chains.options.step_size, rng, others=others, region=chains.region
+    )
 
 
 class SurrogateChains:
     """Chains on one surrogate; see :mod:`kmc.samplers.inner_chains`.
 
-    They make the same moves as the proposals, from the same places, so they cannot enter a region of the surrogate that
-    no proposal reaches.
+    They make the same moves as the proposals, from the same places, so they cannot enter a region
+    of the surrogate that no proposal reaches.
 
     Parameters
     ----------
@@ -196,11 +209,16 @@ class SurrogateChains:
         Draws from the target that belong to this surrogate's mode.
     rng : Generator
     nearby : Nearby, optional
-        A region that holds the states, and that the chains do not leave: where their moves end outside, they stay.
+        A region that holds the states, and that the chains do not leave: where their moves end
+        outside, they stay.
     """
 
     def __init__(
-        self, component: Component, states: np.ndarray, rng: np.random.Generator, nearby: Nearby | None = None
+        self,
+        component: Component,
+        states: np.ndarray,
+        rng: np.random.Generator,
+        nearby: Nearby | None = None,
     ):
         self.component, self._nearby = component, nearby
         z = component.coordinates(states)
@@ -208,7 +226,9 @@ class SurrogateChains:
             z = z[nearby.contains(z)]
         self._mixture = local_mixture(rng.permutation(np.unique(z, axis=0))[:_ARCHIVE])
         self._z = z[rng.integers(len(z), size=CHAINS)]
-        self.options = with_step_size(Trials(component.jit_state, self._z, self._mixture), _OPTIONS, rng)
+        self.options = with_step_size(
+            Trials(component.jit_state, self._z, self._mixture), _OPTIONS, rng
+        )
         self._rngs = rng.spawn(CHAINS)
         self.draws(_BURN_IN)
 

@@ -1,29 +1,35 @@
-"""Chains that share a frozen surrogate: pairs of a state and its proposal, behind expectations and evidence.
+"""Chains that share a frozen surrogate: pairs of state and proposal for expectations and evidence.
 
-Inner chains on the surrogate s are reversible for s: with x from p, y from the inner chain and h = p/s, the pair (x, y)
-has the density h(x) S(x, y), where S is symmetric with marginals s. So for any functions f and g, exactly, for any s,
+Inner chains on the surrogate s are reversible for s: with x from p, y from the inner chain and h =
+p/s, the pair (x, y) has the density h(x) S(x, y), where S is symmetric with marginals s. So for any
+functions f and g, exactly, for any s,
 
     E[a (g(x) + g(y)) / 2] = E_s g · E[a]       with a = 2 / (h(x) + h(y)),
     E[(h(x) f(x) + h(y) f(y)) / (h(x) + h(y))] = E_p f,
     E[a] = Z_s / Z_p.
 
-They need that some pair begins wherever s has mass. Where p is zero none does: a pair with h = 0 at both ends is never
-seen, and the sums above lack its part of S. So they are used on a region A, with 1 its indicator,
+They need that some pair begins wherever s has mass. Where p is zero none does: a pair with h = 0 at
+both ends is never seen, and the sums above lack its part of S. So they are used on a region A, with
+1 its indicator,
 
-    E[a (1(x) g(x) + 1(y) g(y)) / 2] = (∫_A s g - U(g)) / Z_p,     U(g) = ∫∫ S(x, y) 1(x) g(x) over dead x and y,
+    E[a (1(x) g(x) + 1(y) g(y)) / 2] = (∫_A s g - U(g)) / Z_p,     U(g) = ∫∫ S(x, y) 1(x) g(x) over
+    dead x and y,
 
-where A has hardly any dead points, so that U is small: means under s become those of s restricted to A, and E[a] its
-mass there. Of the dead mass of A the pairs show the part that begins at a living x,
+where A has hardly any dead points, so that U is small: means under s become those of s restricted
+to A, and E[a] its mass there. Of the dead mass of A the pairs show the part that begins at a living
+x,
 
     V(g) = ∫∫ S(x, y) 1(y) g(y) over living x and dead y = Z_p E[a 1(y) g(y) / 2, y dead],
 
-so that U is V times the odds that a chain from there ends at a dead point; see :meth:`Transitions.unseen`.
+so that U is V times the odds that a chain from there ends at a dead point; see
+:meth:`Transitions.unseen`.
 
-This is the estimator of mixture weights ("bridge sampling", Meng and Wong 1996, Statistica Sinica 6; MBAR, Shirts and
-Chodera 2008, Journal of Chemical Physics 129) for the mixture of a state and its proposal. Weights are bounded if
-either of the two is a typical draw from p: neither a region that s misses nor one that only s has ruins them. The
-identities hold for noisy values as well, as an estimate is kept with its state and drawn anew for each proposal: then h
-is the ratio of the estimate and s.
+This is the estimator of mixture weights ("bridge sampling", Meng and Wong 1996, Statistica Sinica
+6; MBAR, Shirts and Chodera 2008, Journal of Chemical Physics 129) for the mixture of a state and
+its proposal. Weights are bounded if either of the two is a typical draw from p: neither a region
+that s misses nor one that only s has ruins them. The identities hold for noisy values as well, as
+an estimate is kept with its state and drawn anew for each proposal: then h is the ratio of the
+estimate and s.
 """
 
 from __future__ import annotations
@@ -84,7 +90,10 @@ class Replicate:
     def transitions(self) -> Transitions:
         """Return the states and proposals, with p/s at both."""
         values = self.log_density[:, :-1], self.proposal_log_density[:, 1:]
-        start, end = (value - self._log_surrogate(x) for value, x in zip(values, (self.starts, self.ends), strict=True))
+        start, end = (
+            value - self._log_surrogate(x)
+            for value, x in zip(values, (self.starts, self.ends), strict=True)
+        )
         return Transitions.of(start, end, self.move[:, 1:] == _RUN)
 
     def domain(self) -> Domain | None:
@@ -98,20 +107,25 @@ class Replicate:
         pairs = self.transitions()
         if not np.any(pairs.dead & pairs.run):
             return None
-        alive = np.concatenate([self.draws.reshape(-1, self.draws.shape[2]), self.ends[~pairs.dead]])
+        alive = np.concatenate(
+            [self.draws.reshape(-1, self.draws.shape[2]), self.ends[~pairs.dead]]
+        )
         return Domain(self.density, alive, self.ends[pairs.dead])
 
     def transitions_in(self, domain: Domain | None) -> Transitions:
-        """Return the transitions with a domain as their region; without a domain, the region is everything."""
+        """Return the transitions with a domain as their region; without one, it is everything."""
         pairs = self.transitions()
         if domain is None:
             return pairs
-        return pairs.within(*(domain.contains_points(x, by_others=True) for x in (self.starts, self.ends)))
+        return pairs.within(
+            *(domain.contains_points(x, by_others=True) for x in (self.starts, self.ends))
+        )
 
     def at_edge(self) -> float:
-        """Return the share of the dead proposals, of all moves, next to the draws and where s is as large as at some.
+        """Return the share, of all moves, of dead proposals next to the draws.
 
-        There the surrogate has mass that no pair of its own need have shown.
+        They count where s is as large as at some draw. There the surrogate has mass that no pair of
+        its own need have shown.
 
         Raises
         ------
@@ -127,26 +141,27 @@ class Replicate:
 
     @property
     def cautions(self) -> list[str]:
-        """Sentences, without periods, about errors that are larger than the stated ones, whatever is estimated."""
+        """Sentences, without periods, about errors larger than stated, whatever is estimated."""
         n = self.log_density.size
         effective = min(n, np.nan_to_num(worst_bulk_ess(self.draws), nan=n))
         said = [self.missed] if self.missed else []
         if effective < ENOUGH_DRAWS:
             said.append(
-                f"The draws count as {effective:.0f} independent ones in the worst parameter: the stated errors are "
-                f"rough with fewer than {ENOUGH_DRAWS}"
+                f"The draws count as {effective:.0f} independent ones in the worst parameter: the "
+                f"stated errors are rough with fewer than {ENOUGH_DRAWS}"
             )
         if self.noisy and (sds := self._noise_that_grows()):
             said.append(
-                "The noise of the log-density grows towards the tails: around the surrogate the values have a sd of "
-                f"{sds[0]:.1f} nats at the higher half of the proposals and of {sds[1]:.1f} at the lowest quarter; "
-                "true errors of sds, quantiles and the evidence may be larger than the stated ones; average more "
-                "simulations in each estimate there"
+                "The noise of the log-density grows towards the tails: around the surrogate the "
+                f"values have a sd of {sds[0]:.1f} nats at the higher half of the proposals and of "
+                f"{sds[1]:.1f} at the lowest quarter; true errors of sds, quantiles and the "
+                "evidence may be larger than the stated ones; average more simulations in each "
+                "estimate there"
             )
         return said
 
     def _noise_that_grows(self) -> tuple[float, float] | None:
-        """Return the sds of log p/s where s is high and where it is low, if the second is larger (Levene's test)."""
+        """Return the sds of log p/s at high and low s, if the second is larger (Levene's test)."""
         pairs = self.transitions()
         used = pairs.run & ~pairs.dead
         off, depth = pairs.end[used], self.density.log_density(self.ends[used])
@@ -163,7 +178,7 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Transitions:
-    """Arrays (chains, n) of pairs in the order of sweeps; pairs that are not from inner chains on s are not used.
+    """Arrays (chains, n) of pairs in the order of sweeps; only pairs of inner chains on s are used.
 
     Attributes
     ----------
@@ -185,7 +200,10 @@ class Transitions:
 
     @classmethod
     def of(cls, start: np.ndarray, end: np.ndarray, run: np.ndarray) -> Transitions:
-        """Make pairs from log p - log s at both ends, less its median at the states where ``run`` is true."""
+        """Make pairs from log p - log s at both ends.
+
+        Its median at the states where ``run`` is true is subtracted.
+        """
         shift = float(np.median(start[run])) if np.any(run) else 0.0
         return cls(start - shift, end - shift, run, shift)
 
@@ -195,7 +213,7 @@ class Transitions:
         return self.end < -_DEAD
 
     def within(self, x: np.ndarray, y: np.ndarray) -> Transitions:
-        """Return the same pairs with a region A, given by whether x and y are in it, (chains, n)."""
+        """Return the same pairs with a region A, by whether x and y are in it, (chains, n)."""
         return replace(self, inside=(x, y))
 
     @property
@@ -204,10 +222,11 @@ class Transitions:
         return float(self.run.mean())
 
     def ratio(self) -> tuple[float, np.ndarray]:
-        """Return Z_s / Z_p, up to the shift, and a series (chains, n) with mean zero whose error is that of the ratio.
+        """Return Z_s / Z_p, up to the shift, and a series (chains, n) with the error of the ratio.
 
-        Z_s is the mass of s in the region, without that which :meth:`unseen` is about.
-        The number of pairs is random as well, but a mean over them does not vary with it.
+        The series has mean zero. Z_s is the mass of s in the region, without that which
+        :meth:`unseen` is about. The number of pairs is random as well, but a mean over them does
+        not vary with it.
         """
         weight = sum(self._weights())
         mean = float(weight[self.run].mean())
@@ -216,8 +235,8 @@ class Transitions:
     def unseen(self, y: np.ndarray) -> np.ndarray:
         """Return V(g) over the mass of s in the region, from g at y (chains, n, k): (k,).
 
-        Dead points of A are near its border, from where chains end on either side: the odds that they end at a dead
-        point are about 0 to 1. So U(g) is half of it, give or take another half.
+        Dead points of A are near its border, from where chains end on either side: the odds that
+        they end at a dead point are about 0 to 1. So U(g) is half of it, give or take another half.
         """
         first, second = self._weights()
         lost = np.where(self.run & self.dead, second, 0.0)
@@ -230,7 +249,8 @@ class Transitions:
 
     def of_target(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a series with the mean E_p f, from f at both ends (chains, n, k)."""
-        weight = np.exp(self.start - np.logaddexp(self.start, self.end))[..., None]  # of x; the rest is that of y
+        # of x; the rest is that of y
+        weight = np.exp(self.start - np.logaddexp(self.start, self.end))[..., None]
         return self._on_runs(weight * x + (1.0 - weight) * y)
 
     def of_surrogate(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -241,13 +261,18 @@ class Transitions:
 
     def only(self, sweeps: np.ndarray) -> Transitions:
         """Return the pairs of some of the sweeps."""
-        inside = None if self.inside is None else (self.inside[0][:, sweeps], self.inside[1][:, sweeps])
-        return Transitions(self.start[:, sweeps], self.end[:, sweeps], self.run[:, sweeps], self.shift, inside)
+        inside = (
+            None if self.inside is None else (self.inside[0][:, sweeps], self.inside[1][:, sweeps])
+        )
+        return Transitions(
+            self.start[:, sweeps], self.end[:, sweeps], self.run[:, sweeps], self.shift, inside
+        )
 
     def mass_gap(self) -> float:
-        """Return log Z_s / Z_p by the pairs, minus Bennett's estimate from states and proposals separately.
+        """Return log Z_s / Z_p by pairs, minus Bennett's estimate by separate states and proposals.
 
-        In a region, Bennett's is of the masses that both have there; NaN if no state or no proposal is in it.
+        In a region, Bennett's is of the masses that both have there; NaN if no state or no proposal
+        is in it.
         """
         start, end = self.start[self.run], np.maximum(self.end[self.run], -_DEEP)
         share = 1.0
@@ -272,13 +297,16 @@ class Transitions:
 def bennett(first: np.ndarray, second: np.ndarray) -> float:
     """Return log Z_1 / Z_2 from log f_1 - log f_2 at draws of 1 (n,) and of 2 (m,).
 
-    Bennett (1976), "Efficient estimation of free energy differences from Monte Carlo data", Journal of Computational
-    Physics 22: the mean probability of density 1 in the mixture, over all draws, equals its fraction of the draws.
+    Bennett (1976), "Efficient estimation of free energy differences from Monte Carlo data", Journal
+    of Computational Physics 22: the mean probability of density 1 in the mixture, over all draws,
+    equals its fraction of the draws.
     """
     offset = np.log(len(first) / len(second))
 
     def imbalance(c):
-        return logsumexp(-np.logaddexp(0.0, first - c + offset)) - logsumexp(-np.logaddexp(0.0, c - offset - second))
+        return logsumexp(-np.logaddexp(0.0, first - c + offset)) - logsumexp(
+            -np.logaddexp(0.0, c - offset - second)
+        )
 
     low = min(first.min(), second.min()) - abs(offset) - 1.0
     high = max(first.max(), second.max()) + abs(offset) + 1.0

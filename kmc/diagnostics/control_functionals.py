@@ -28,7 +28,7 @@ BLOCKS = 20
 
 
 class ControlFunctional(NamedTuple):
-    """Result of :func:`control_functional`; scalars if f gives one number per draw, else arrays (k,).
+    """Result of :func:`control_functional`: scalars if f gives a number per draw, else arrays (k,).
 
     Attributes
     ----------
@@ -64,30 +64,37 @@ def control_functional(
     var_names: Any = None,
     random_state: Seed = None,
 ) -> ControlFunctional:
-    r"""Estimate an expectation under a density whose score is known, with reduced variance, and its standard error.
+    r"""Estimate an expectation with reduced variance, and its standard error.
 
-    f is approximated by a constant and sections of a Stein kernel (:mod:`kmc.diagnostics.stein`), which have
-    mean zero under the density, by ridge regression on ``n_basis`` sections: the constant estimates the expectation,
-    and the residual of f has less variance than f (Oates, Girolami and Chopin 2017, "Control functionals for Monte
-    Carlo integration", the simplified estimator of section 2.4). Its standard error is that of the delete-a-group
-    jackknife over twenty contiguous blocks of draws, which accounts for their correlation and for the fit.
+    The score of the density is known. f is approximated by a constant and sections of a Stein
+    kernel (:mod:`kmc.diagnostics.stein`), which have mean zero under the density, by ridge
+    regression on ``n_basis`` sections: the constant estimates the expectation, and the residual of
+    f has less variance than f (Oates, Girolami and Chopin 2017, "Control functionals for Monte
+    Carlo integration", the simplified estimator of section 2.4). Its standard error is that of the
+    delete-a-group jackknife over twenty contiguous blocks of draws, which accounts for their
+    correlation and for the fit.
 
     Parameters
     ----------
-    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like, shape (n, d) or (chains, draws, d)
+    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like, shape (n, d) or
+    (chains, draws, d)
         Draws, at least four in each chain; the rows of an array (n, d) are one chain, in its order.
     f : callable or array_like
-        A function from points (n, d) to (n,) or (n, k), or its values at the draws, chain after chain.
+        A function from points (n, d) to (n,) or (n, k), or its values at the draws, chain after
+        chain.
     score : callable or estimator
-        ∇ log p, a function from points (n, d) to (n, d), or an object with such a method ``gradient``; the columns are
-        the parameters in the order of the variables of ``data``. The estimate is for the density with this score: an
-        error in an estimated score changes the expectation accordingly.
+        ∇ log p, a function from points (n, d) to (n, d), or an object with such a method
+        ``gradient``; the columns are the parameters in the order of the variables of ``data``. The
+        estimate is for the density with this score: an error in an estimated score changes the
+        expectation accordingly.
     kernel : str or Kernel
-        The Stein kernel is that of this kernel, in coordinates in which the draws have mean zero and covariance one,
-        plus that of 1 + <x, y>, whose functions remove all variance of a quadratic f under a Gaussian density.
+        The Stein kernel is that of this kernel, in coordinates in which the draws have mean zero
+        and covariance one, plus that of 1 + <x, y>, whose functions remove all variance of a
+        quadratic f under a Gaussian density.
     bandwidth : float, "median", "cv" or sequence of float
-        "median" is the median distance in those coordinates; for "cv" and a sequence, the bandwidth with the smallest
-        remaining variance is chosen. A kernel object has its own scale: "median" keeps it, numbers multiply it.
+        "median" is the median distance in those coordinates; for "cv" and a sequence, the bandwidth
+        with the smallest remaining variance is chosen. A kernel object has its own scale: "median"
+        keeps it, numbers multiply it.
     n_basis : int
         Number of sections, at distinct draws chosen at random.
     var_names : sequence of str, optional
@@ -101,16 +108,17 @@ def control_functional(
     Raises
     ------
     ValueError, TypeError
-        Draws, scores or values of f are not finite or have the wrong shape, there are fewer than forty draws, or
-        parameters are constant or linear combinations of others.
+        Draws, scores or values of f are not finite or have the wrong shape, there are fewer than
+        forty draws, or parameters are constant or linear combinations of others.
 
     Notes
     -----
-    O(n n_basis (n_basis + d)) time for each bandwidth, memory O(n d + n_basis²). Blocks must be longer than the
-    autocorrelation of the chain. On Gaussian, banana-shaped and Student-t densities the root mean square of the error
-    was about one standard error. It was two to three standard errors if the function has heavy tails, or if a hundredth
-    of the variance of correlated draws remained: the error then comes from tails with hardly any draws. For the
-    sections to have mean zero, the density must vanish fast enough at the edge of its support: transform bounded
+    O(n n_basis (n_basis + d)) time for each bandwidth, memory O(n d + n_basis²). Blocks must be
+    longer than the autocorrelation of the chain. On Gaussian, banana-shaped and Student-t densities
+    the root mean square of the error was about one standard error. It was two to three standard
+    errors if the function has heavy tails, or if a hundredth of the variance of correlated draws
+    remained: the error then comes from tails with hardly any draws. For the sections to have mean
+    zero, the density must vanish fast enough at the edge of its support: transform bounded
     parameters.
 
     Examples
@@ -118,8 +126,13 @@ def control_functional(
     >>> import numpy as np
     >>> from kmc.diagnostics import control_functional
     >>> x = np.random.default_rng(0).standard_normal((500, 2))
-    >>> found = control_functional(x, lambda x: np.sin(x[:, 0]) + x[:, 1] ** 2, lambda x: -x, random_state=0)
-    >>> bool(abs(found.estimate - 1.0) < 0.01 and found.standard_error < found.plain_standard_error / 10)
+    >>> found = control_functional(
+    ...     x, lambda x: np.sin(x[:, 0]) + x[:, 1] ** 2, lambda x: -x, random_state=0
+    ... )
+    >>> bool(
+    ...     abs(found.estimate - 1.0) < 0.01
+    ...     and found.standard_error < found.plain_standard_error / 10
+    ... )
     True
     """
     check_count(SimpleNamespace(n_basis=n_basis), "n_basis", 1)
@@ -142,7 +155,8 @@ def control_functional(
     best = min(fits, key=lambda fit: fit.share)
     plain = values.mean(axis=0), mean_errors(values, shape)
     estimate, error, mean, mean_error, chosen = (
-        array.item() if scalar else array for array in (best.estimate, best.error, *plain, best.regularization)
+        array.item() if scalar else array
+        for array in (best.estimate, best.error, *plain, best.regularization)
     )
     rank = best.basis.size - values.shape[1]
     return ControlFunctional(estimate, error, mean, mean_error, best.bandwidth, chosen, rank)
@@ -156,11 +170,15 @@ class _Fit(NamedTuple):
     estimate: np.ndarray  # (k,) constants of the fit to all draws
     error: np.ndarray  # (k,) their standard errors
     regularization: np.ndarray  # (k,)
-    share: float  # of the variance of the functions that remains in held-out blocks, mean over the functions
+    # of the variance of the functions that remains in held-out blocks, mean over the functions
+    share: float
 
 
 def _fit(basis: SteinSections, blocks: list[Forms], bandwidth: float) -> _Fit:
-    """Choose ridge parameters by the variance that remains in held-out blocks, and the jackknife over the same fits."""
+    """Choose ridge parameters by the variance that remains in held-out blocks.
+
+    The jackknife is over the same fits.
+    """
     total = blocks[0]
     for block in blocks[1:]:
         total = total + block
@@ -188,7 +206,10 @@ def _fit(basis: SteinSections, blocks: list[Forms], bandwidth: float) -> _Fit:
 
 
 def _left(mass: np.ndarray, r: int, grid: np.ndarray) -> np.ndarray:
-    """Return coefficients of f - Σ β φ in basis and functions for each ridge parameter and function, (g, k, r + k)."""
+    """Return coefficients (g, k, r + k) of f - Σ β φ in basis and functions.
+
+    They are for each ridge parameter and function.
+    """
     k = len(mass) - r
     out = np.tile(np.eye(k, r + k, r), (len(grid), 1, 1))
     path = ridge_path(mass[:r, :r], mass[:r, r])
@@ -199,14 +220,18 @@ def _left(mass: np.ndarray, r: int, grid: np.ndarray) -> np.ndarray:
     return out
 
 
-def _basis(kernel: Kernel, centers: np.ndarray, scores: np.ndarray, functions: int) -> SteinSections:
+def _basis(
+    kernel: Kernel, centers: np.ndarray, scores: np.ndarray, functions: int
+) -> SteinSections:
     gram = stein_kernel(kernel, centers, scores, centers, scores)
     return SteinSections(kernel, centers, scores, eigen_whitening(gram), functions)
 
 
 def _bandwidths(kernel, bandwidth, points):
     named = isinstance(kernel, str)
-    return candidate_bandwidths(bandwidth, median_distance(points) if named else 1.0, named, BANDWIDTHS)
+    return candidate_bandwidths(
+        bandwidth, median_distance(points) if named else 1.0, named, BANDWIDTHS
+    )
 
 
 def _centers(points, count, rng):
@@ -221,7 +246,9 @@ def _values(f, points):
     if not callable(f) and values.ndim >= 2 and values.shape[0] * values.shape[1] == len(points):
         values = values.reshape(len(points), *values.shape[2:])
     if values.ndim not in (1, 2) or len(values) != len(points) or not values.size:
-        raise ValueError(f"f has values of shape {values.shape}: expected ({len(points)},) or ({len(points)}, k)")
+        raise ValueError(
+            f"f has values of shape {values.shape}: expected ({len(points)},) or ({len(points)}, k)"
+        )
     if not np.all(np.isfinite(values)):
         row = int(np.argmax(~np.isfinite(values.reshape(len(points), -1)).all(axis=1)))
         raise ValueError(f"f is NaN or infinite at the point {points[row].tolist()} (row {row})")
@@ -229,10 +256,15 @@ def _values(f, points):
 
 
 def _whitened(points, scores):
-    """Return points z with x = mean + B z, mean zero and covariance one, and the score Bᵀ s there."""
+    """Return z with x = mean + B z, mean zero and covariance one, and the score Bᵀ s there."""
     deviation = points.std(axis=0)
     standard = (points - points.mean(axis=0)) / deviation
     variances, axes = linalg.eigh(standard.T @ standard / len(points))
     if variances[0] <= 1e-10 * variances[-1]:
-        raise ValueError("the draws lie in a plane: some parameters are linear combinations of others, leave them out")
-    return standard @ (axes / np.sqrt(variances)), (scores * deviation) @ (axes * np.sqrt(variances))
+        raise ValueError(
+            "the draws lie in a plane: some parameters are linear combinations of others, leave "
+            "them out"
+        )
+    return standard @ (axes / np.sqrt(variances)), (scores * deviation) @ (
+        axes * np.sqrt(variances)
+    )

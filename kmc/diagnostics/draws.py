@@ -1,4 +1,4 @@
-"""Read draws from any container, as named columns (``slope[A]``) and as one array, and the score at them."""
+"""Read draws from any container, as named columns (``slope[A]``) and an array, and their scores."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
     Parameters
     ----------
     data : InferenceData, DataTree, xarray.Dataset, mapping of str to array_like, or array_like
-        For the first two, their group ``posterior``. Arrays of a mapping have the shape (chain, draw, ...), a single
-        array (chain, draw) or (chain, draw, d); its columns are called ``x[0]``, ``x[1]``, ...
+        For the first two, their group ``posterior``. Arrays of a mapping have the shape (chain,
+        draw, ...), a single array (chain, draw) or (chain, draw, d); its columns are called
+        ``x[0]``, ``x[1]``, ...
     var_names : sequence of str, optional
         Variables to take, or elements of them by their labels, ``"slope[A]"``; all by default.
 
@@ -46,7 +47,10 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
     """
     variables = _variables(data)
     chosen = columns(variables, var_names)
-    arrays = {name: _checked(name, variables[name].values) for name in dict.fromkeys(c.variable for c in chosen)}
+    arrays = {
+        name: _checked(name, variables[name].values)
+        for name in dict.fromkeys(c.variable for c in chosen)
+    }
     if not arrays:
         raise ValueError("data has no variables: there is nothing to diagnose")
     shapes = {name: array.shape[:2] for name, array in arrays.items()}
@@ -54,7 +58,9 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
         raise ValueError(f"data has arrays of different numbers of chains and draws: {shapes}")
     chains, n = next(iter(shapes.values()))
     if chains < 1 or n < 4:
-        raise ValueError(f"data has {chains} chains of {n} draws: expected at least one chain of four draws")
+        raise ValueError(
+            f"data has {chains} chains of {n} draws: expected at least one chain of four draws"
+        )
     values = np.stack([arrays[column.variable][(..., *column.place)] for column in chosen], axis=2)
     return Draws(values, [column.name for column in chosen])
 
@@ -74,7 +80,10 @@ LEAST_BLOCKS = 8
 
 
 def blocks(values: np.ndarray) -> list[np.ndarray]:
-    """Split chains (chains, draws, k) into blocks (n, k): each chain is one, or several if there are few."""
+    """Split chains (chains, draws, k) into blocks (n, k).
+
+    Each chain is one block, or several if there are few chains.
+    """
     parts = min(-(-LEAST_BLOCKS // len(values)), values.shape[1])
     return [part for chain in values for part in np.array_split(chain, parts)]
 
@@ -104,13 +113,21 @@ def scores_at(score: Any, points: np.ndarray) -> np.ndarray:
     """
     function = getattr(score, "gradient", score)
     if not callable(function):
-        raise TypeError(f"score={score!r}: expected a function of points (n, d), or an object with a method gradient")
-    scores = as_array("score", function(points.copy()))  # a copy: the function may modify its argument
+        raise TypeError(
+            f"score={score!r}: expected a function of points (n, d), or an object with a method "
+            f"gradient"
+        )
+    # a copy: the function may modify its argument
+    scores = as_array("score", function(points.copy()))
     if scores.shape != points.shape:
-        raise ValueError(f"score returned an array of shape {scores.shape} for points of shape {points.shape}")
+        raise ValueError(
+            f"score returned an array of shape {scores.shape} for points of shape {points.shape}"
+        )
     if not np.all(np.isfinite(scores)):
         row = int(np.argmax(~np.isfinite(scores).all(axis=1)))
-        raise ValueError(f"score returned NaN or infinity at the point {points[row].tolist()} (row {row})")
+        raise ValueError(
+            f"score returned NaN or infinity at the point {points[row].tolist()} (row {row})"
+        )
     return scores
 
 
@@ -118,18 +135,23 @@ def _variables(data: Any) -> Mapping[str, Variable]:
     """Return the variables of any input of :func:`read_draws`, by name."""
     if isinstance(data, (str, os.PathLike)):
         raise TypeError(
-            f"data={data!r} is a path: open it first, a store by kmc.load, a netCDF file by arviz.from_netcdf"
+            f"data={data!r} is a path: open it first, a store by kmc.load, a netCDF file by "
+            f"arviz.from_netcdf"
         )
     if hasattr(data, "groups"):  # InferenceData and DataTree
         if "posterior" not in groups_of(data):
-            raise ValueError(f"data has no group 'posterior': expected it among {', '.join(groups_of(data))}")
+            raise ValueError(
+                f"data has no group 'posterior': expected it among {', '.join(groups_of(data))}"
+            )
         data = data["posterior"]
     if hasattr(data, "data_vars"):
         return {str(name): labeled(variable) for name, variable in data.data_vars.items()}
     if not isinstance(data, Mapping):
         array = np.asarray(data)
         if array.ndim not in (2, 3):
-            raise ValueError(f"data has shape {array.shape}: expected (chain, draw) or (chain, draw, parameter)")
+            raise ValueError(
+                f"data has shape {array.shape}: expected (chain, draw) or (chain, draw, parameter)"
+            )
         data = {"x": array}
     return {name: unlabeled(values) for name, values in data.items()}
 
@@ -143,12 +165,16 @@ def _checked(name, values):
     array = np.asarray(values)
     if array.dtype.kind not in "fiub" or array.ndim < 2:
         raise ValueError(
-            f"{name!r} has dtype {array.dtype} and shape {array.shape}: expected real numbers, (chain, draw, ...)"
+            f"{name!r} has dtype {array.dtype} and shape {array.shape}: expected real numbers, "
+            f"(chain, draw, ...)"
         )
     array = array.astype(float)
     if not np.all(np.isfinite(array)):
         chain, draw = np.argwhere(~np.isfinite(array))[0][:2]
-        raise ValueError(f"{name!r} is not finite in chain {chain}, draw {draw}: drop such variables or draws first")
+        raise ValueError(
+            f"{name!r} is not finite in chain {chain}, draw {draw}: drop such variables or draws "
+            f"first"
+        )
     return array
 
 
@@ -168,7 +194,7 @@ class Column(NamedTuple):
 
 
 def labeled(variable: Any) -> Variable:
-    """Return an xarray variable with the labels of its coordinates; 0, 1, ... if there are none, or labels repeat.
+    """Return an xarray variable with its coordinates' labels: 0, 1, ... if missing or repeated.
 
     Raises
     ------
@@ -177,14 +203,15 @@ def labeled(variable: Any) -> Variable:
     """
     if not {"chain", "draw"} <= set(variable.dims):
         raise ValueError(
-            f"{variable.name!r} has the dimensions {variable.dims}: expected 'chain' and 'draw' among them"
+            f"{variable.name!r} has the dimensions {variable.dims}: expected 'chain' and 'draw' "
+            f"among them"
         )
     ordered = variable.transpose("chain", "draw", ...)
     return Variable(ordered.values, [_labels(ordered, dim) for dim in ordered.dims[2:]])
 
 
 def posterior_of(idata: Any) -> Any:
-    """Return the group "posterior" of a result; raise a TypeError if there is none, or it has no variables."""
+    """Return the group "posterior" of a result; raise a TypeError if it is missing or empty."""
     try:
         posterior = idata["posterior"]
         empty = not len(posterior.data_vars)
@@ -192,15 +219,17 @@ def posterior_of(idata: Any) -> Any:
         empty = True
     if empty:
         raise TypeError(
-            f"idata={type(idata).__name__} has no group 'posterior' with variables: expected a result of kmc.sample or "
-            "kmc.load"
+            f"idata={type(idata).__name__} has no group 'posterior' with variables: expected a "
+            "result of kmc.sample or kmc.load"
         )
     return posterior
 
 
 def labeled_posterior(idata: Any) -> dict[str, Variable]:
     """Return the variables of a result's posterior by name, with their labels."""
-    return {str(name): labeled(variable) for name, variable in posterior_of(idata).data_vars.items()}
+    return {
+        str(name): labeled(variable) for name, variable in posterior_of(idata).data_vars.items()
+    }
 
 
 def unlabeled(values: Any) -> Variable:
@@ -208,7 +237,9 @@ def unlabeled(values: Any) -> Variable:
     return Variable(values, [range(n) for n in np.shape(values)[2:]])
 
 
-def columns(variables: Mapping[str, Variable], var_names: Sequence[str] | None = None) -> list[Column]:
+def columns(
+    variables: Mapping[str, Variable], var_names: Sequence[str] | None = None
+) -> list[Column]:
     """Return the columns of all variables, or those that are named: by variable or by column.
 
     Raises
@@ -219,13 +250,19 @@ def columns(variables: Mapping[str, Variable], var_names: Sequence[str] | None =
     Examples
     --------
     >>> import numpy as np
-    >>> variables = {"slope": Variable(np.zeros((4, 100, 2)), [["A", "B"]]), "sigma": unlabeled(np.ones((4, 100)))}
+    >>> variables = {
+    ...     "slope": Variable(np.zeros((4, 100, 2)), [["A", "B"]]),
+    ...     "sigma": unlabeled(np.ones((4, 100))),
+    ... }
     >>> [column.name for column in columns(variables)]
     ['slope[A]', 'slope[B]', 'sigma']
     >>> columns(variables, ["slope[B]"])
     [Column(name='slope[B]', variable='slope', place=(1,))]
     """
-    of = {name: [_column(name, variable, i) for i in _indices(variable)] for name, variable in variables.items()}
+    of = {
+        name: [_column(name, variable, i) for i in _indices(variable)]
+        for name, variable in variables.items()
+    }
     if var_names is None:
         return [column for mine in of.values() for column in mine]
     single = {column.name: [column] for mine in of.values() for column in mine}
@@ -242,7 +279,9 @@ def columns(variables: Mapping[str, Variable], var_names: Sequence[str] | None =
             raise TypeError(f"var_names contains {name!r}: {expected}")
         if name not in of and name not in single:
             listed = ", ".join(map(repr, of))
-            raise ValueError(f"var_names contains {name!r}: expected some of {listed}, or of their elements")
+            raise ValueError(
+                f"var_names contains {name!r}: expected some of {listed}, or of their elements"
+            )
         found += of.get(name) or single[name]
     return found
 

@@ -34,32 +34,41 @@ class Gap(float):
 
 
 def spectral_gap(
-    data: Any, lagtime: int = 1, *, var_names: Sequence[str] | None = None, n_basis: int = 150, random_state: Seed = 0
+    data: Any,
+    lagtime: int = 1,
+    *,
+    var_names: Sequence[str] | None = None,
+    n_basis: int = 150,
+    random_state: Seed = 0,
 ) -> Gap:
     """Estimate the spectral gap of chains, 1 - λ₁ for one draw.
 
-    It is a property of the sampler on this target; :func:`langevin_gap` is one of the target alone. The slowest mode is
-    fitted to one half of the draws, and λ₁ is its autocorrelation in the other half.
+    It is a property of the sampler on this target; :func:`langevin_gap` is one of the target alone.
+    The slowest mode is fitted to one half of the draws, and λ₁ is its autocorrelation in the other
+    half.
 
     Parameters
     ----------
     data, var_names, n_basis, random_state
         As in :func:`slow_modes`.
     lagtime : int
-        In draws. A larger one is more informative about the slowest mode, as long as λ₁ is well above the noise.
+        In draws. A larger one is more informative about the slowest mode, as long as λ₁ is well
+        above the noise.
 
     Returns
     -------
     Gap
-        1 - λ₁^(1/lagtime), with the eigenvalue λ₁ at this lagtime: a float with the attribute ``std_error``. For
-        independent draws it is one, up to noise; for a chain with alternating draws it is larger.
+        1 - λ₁^(1/lagtime), with the eigenvalue λ₁ at this lagtime: a float with the attribute
+        ``std_error``. For independent draws it is one, up to noise; for a chain with alternating
+        draws it is larger.
 
     Notes
     -----
-    The standard error is by jackknife over chains, or parts of them if there are fewer than eight. It holds for the
-    function that was found: the true gap is smaller if the chains never show a slower one. Intervals that hold without
-    this condition (Hsu, Kontorovich and Szepesvári 2015, "Mixing time estimation in reversible Markov chains from a
-    single sample path") are for chains with finitely many states.
+    The standard error is by jackknife over chains, or parts of them if there are fewer than eight.
+    It holds for the function that was found: the true gap is smaller if the chains never show a
+    slower one. Intervals that hold without this condition (Hsu, Kontorovich and Szepesvári 2015,
+    "Mixing time estimation in reversible Markov chains from a single sample path") are for chains
+    with finitely many states.
 
     Examples
     --------
@@ -72,7 +81,9 @@ def spectral_gap(
     >>> bool(abs(gap - 0.2) < 3 * gap.std_error < 0.03)
     True
     """
-    modes = slow_modes(data, 1, lagtime, var_names=var_names, n_basis=n_basis, random_state=random_state)
+    modes = slow_modes(
+        data, 1, lagtime, var_names=var_names, n_basis=n_basis, random_state=random_state
+    )
     eigenvalue, error = float(modes["eigenvalue"][0]), float(modes["std_error"][0])
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.abs(eigenvalue) ** (1.0 / lagtime - 1.0) / lagtime
@@ -86,12 +97,14 @@ def langevin_gap(
     n_basis: int = 200,
     random_state: Seed = 0,
 ) -> Gap:
-    r"""Estimate the smallest eigenvalue of the generator :math:`-\Delta - \langle \nabla\log p, \nabla\rangle`.
+    r"""Estimate the smallest eigenvalue of the generator of the target's Langevin dynamics.
 
-    Its inverse is the target's Poincaré constant. It is a property of the target in its parametrization, not of the
-    sampler: chains of any speed have the same one. (A random walk with a small step has the :func:`spectral_gap`
-    acceptance · step² / 2 times this one.) A gap far below the inverse of the largest variance of a parameter indicates
-    a barrier between modes, or a narrow passage.
+    The generator is :math:`-\Delta - \langle \nabla\log p, \nabla\rangle`. The inverse of the
+    eigenvalue is the target's Poincaré constant. The eigenvalue is a property of the target in its
+    parametrization, not of the sampler: chains of any speed have the same one. (A random walk with
+    a small step has the :func:`spectral_gap` acceptance · step² / 2 times this one.) A gap far
+    below the inverse of the largest variance of a parameter indicates a barrier between modes, or a
+    narrow passage.
 
     Parameters
     ----------
@@ -101,8 +114,8 @@ def langevin_gap(
     Returns
     -------
     Gap
-        In 1 / (unit of the parameters)²: a float with the attribute ``std_error``. NaN, with a warning, if the draws
-        support no mode.
+        In 1 / (unit of the parameters)²: a float with the attribute ``std_error``. NaN, with a
+        warning, if the draws support no mode.
 
     Raises
     ------
@@ -137,18 +150,19 @@ def langevin_modes(
     n_basis: int = 200,
     random_state: Seed = 0,
 ) -> xarray.Dataset:
-    r"""Find the slowest functions of the target's Langevin dynamics, the Laplacian coordinates of its draws.
+    r"""Find the slowest functions of the target's Langevin dynamics.
 
-    They are the eigenfunctions of :math:`-\Delta - \langle \nabla\log p, \nabla\rangle` with the smallest eigenvalues:
-    functions that vary most for the least mean squared gradient, such as one that steps between two modes. Like
-    :func:`langevin_gap`, and other than :func:`slow_modes`, they depend on the target in its parametrization only, not
-    on the order of the draws.
+    They are the Laplacian coordinates of the target's draws, the eigenfunctions of
+    :math:`-\Delta - \langle \nabla\log p, \nabla\rangle` with the smallest eigenvalues: functions
+    that vary most for the least mean squared gradient, such as one that steps between two modes.
+    Like :func:`langevin_gap`, and other than :func:`slow_modes`, they depend on the target in its
+    parametrization only, not on the order of the draws.
 
     Parameters
     ----------
     data : as in :func:`slow_modes`
-        All chains are pooled, so they should have converged. If the score ∇log p is known, pass it to
-        :class:`kmc.spectral.DiffusionMap` instead, which is several times as accurate.
+        All chains are pooled, so they should have converged. If the score ∇log p is known, pass it
+        to :class:`kmc.spectral.DiffusionMap` instead, which is several times as accurate.
     n_modes : int
         Largest number of modes: there are fewer if the draws support fewer.
     var_names : sequence of str, optional
@@ -162,16 +176,18 @@ def langevin_modes(
         The smallest eigenvalue first:
 
         - ``eigenvalue`` (mode): in 1 / (unit of the parameters)²;
-        - ``std_error`` (mode): its standard error, by jackknife over chains, or parts of them if there are fewer than
-          eight; at least ``std_errors_`` of :class:`kmc.spectral.DiffusionMap`;
-        - ``value`` (chain, draw, mode): the eigenfunction at the draws, of mean zero and variance one;
+        - ``std_error`` (mode): its standard error, by jackknife over chains, or parts of them if
+          there are fewer than eight; at least ``std_errors_`` of
+          :class:`kmc.spectral.DiffusionMap`;
+        - ``value`` (chain, draw, mode): the eigenfunction at the draws, of mean zero and variance
+          one;
         - ``correlation`` (mode, parameter): with the normal scores of each parameter.
 
     Raises
     ------
     ValueError, TypeError
-        Draws are not finite; a parameter never moves or is a linear function of others; or an argument is out of its
-        range.
+        Draws are not finite; a parameter never moves or is a linear function of others; or an
+        argument is out of its range.
 
     Warns
     -----
@@ -186,7 +202,10 @@ def langevin_modes(
     >>> import kmc.diagnostics
     >>> rng = np.random.default_rng(0)
     >>> side = rng.choice([-1.0, 1.0], (4, 500))
-    >>> x = np.stack([1.5 * side + 0.8 * rng.standard_normal((4, 500)), rng.standard_normal((4, 500))], axis=-1)
+    >>> x = np.stack(
+    ...     [1.5 * side + 0.8 * rng.standard_normal((4, 500)), rng.standard_normal((4, 500))],
+    ...     axis=-1,
+    ... )
     >>> modes = kmc.diagnostics.langevin_modes(x, 1)
     >>> bool(abs(np.corrcoef(modes["value"].values.ravel(), side.ravel())[0, 1]) > 0.9)
     True
@@ -203,7 +222,10 @@ def langevin_modes(
             "eigenvalue": ("mode", fitted.eigenvalues_),
             "std_error": ("mode", errors),
             "value": (("chain", "draw", "mode"), value),
-            "correlation": (("mode", "parameter"), correlations(value, coordinates(draws.values).scores)),
+            "correlation": (
+                ("mode", "parameter"),
+                correlations(value, coordinates(draws.values).scores),
+            ),
         },
         coords={
             "chain": np.arange(chains),
@@ -214,14 +236,23 @@ def langevin_modes(
     )
 
 
-def _fit(x: np.ndarray, names: list[str], n_modes: int, n_basis: int, random_state: Seed) -> DiffusionMap:
-    """Fit a diffusion map to draws (n, d), with a kernel of the distance between standardized, uncorrelated ones."""
+def _fit(
+    x: np.ndarray, names: list[str], n_modes: int, n_basis: int, random_state: Seed
+) -> DiffusionMap:
+    """Fit a diffusion map to draws (n, d).
+
+    Its kernel is one of the distance between standardized, uncorrelated draws.
+    """
     still = np.ptp(x, axis=0) == 0
     if np.any(still):
-        raise ValueError(f"data: {names[int(np.argmax(still))]!r} never moves, leave it out with var_names")
+        raise ValueError(
+            f"data: {names[int(np.argmax(still))]!r} never moves, leave it out with var_names"
+        )
     values, vectors = linalg.eigh(np.atleast_2d(np.corrcoef(x, rowvar=False)))
     if values[0] < 1e-10:
-        raise ValueError("data: a parameter is a linear function of others, leave it out with var_names")
+        raise ValueError(
+            "data: a parameter is a linear function of others, leave it out with var_names"
+        )
     metric = (vectors / np.sqrt(values)).T / x.std(axis=0)
     unit = median_distance((x - x.mean(axis=0)) @ metric.T)
     kernel = Metric(Gaussian(unit), metric)
@@ -229,13 +260,19 @@ def _fit(x: np.ndarray, names: list[str], n_modes: int, n_basis: int, random_sta
 
 
 def _errors(fitted: DiffusionMap, draws: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Return standard errors of the Rayleigh quotients E |∇f|² / Var f (k,), by jackknife over blocks of draws.
+    """Return standard errors of the Rayleigh quotients E |∇f|² / Var f (k,), by jackknife.
 
-    An eigenvalue is stationary in its function, so that refitting without a block would change it by the same.
+    The jackknife leaves out blocks of draws. An eigenvalue is stationary in its function, so that
+    refitting without a block would change it by the same.
     """
     sums = np.array(
         [
-            [np.full(f.shape[1], len(f)), f.sum(axis=0), (f**2).sum(axis=0), (fitted.gradient(x) ** 2).sum(axis=(0, 2))]
+            [
+                np.full(f.shape[1], len(f)),
+                f.sum(axis=0),
+                (f**2).sum(axis=0),
+                (fitted.gradient(x) ** 2).sum(axis=(0, 2)),
+            ]
             for x, f in zip(blocks(draws), blocks(value))
         ]
     )

@@ -31,7 +31,7 @@ LAG_RATIO = 8
 """Ratio between lagtimes that are tried."""
 
 REGULARIZATIONS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
-"""Regularizations to compare: fewer than the transition operator's own, and stronger, since chains are short."""
+"""Regularizations to compare: fewer and stronger than a transition operator's, for short chains."""
 
 SAME = 0.7
 """Two modes with a larger correlation count as one."""
@@ -81,9 +81,10 @@ def slow_modes(
 ) -> xarray.Dataset:
     """Find the slowest modes of chains, with the effective sample size and the R-hat of each.
 
-    A chain can look well mixed in every parameter and be stuck in a function of several of them, such as the sign of a
-    correlation or the number of a mixture's component. The slow modes are the functions with the longest
-    autocorrelation, so their effective sample size is about the smallest of all functions.
+    A chain can look well mixed in every parameter and be stuck in a function of several of them,
+    such as the sign of a correlation or the number of a mixture's component. The slow modes are the
+    functions with the longest autocorrelation, so their effective sample size is about the smallest
+    of all functions.
 
     Parameters
     ----------
@@ -93,9 +94,10 @@ def slow_modes(
     n_modes : int
         Largest number of modes: there are fewer if the draws determine fewer different functions.
     lagtime : "auto" or int
-        Number of draws between the pairs that modes are fitted to. A slow function among fast parameters shows only
-        after the fast ones have decayed, so "auto" tries 1, 8, 64, ... up to a sixteenth of the draws and, for several
-        chains, pairs from anywhere in a chain; it keeps the modes with the smallest effective sample sizes.
+        Number of draws between the pairs that modes are fitted to. A slow function among fast
+        parameters shows only after the fast ones have decayed, so "auto" tries 1, 8, 64, ... up to
+        a sixteenth of the draws and, for several chains, pairs from anywhere in a chain; it keeps
+        the modes with the smallest effective sample sizes.
     var_names : sequence of str, optional
         Variables to use, or elements of them, ``"slope[A]"``; all of them by default.
     n_basis : int
@@ -103,27 +105,31 @@ def slow_modes(
     random_state : int, Generator or None
         For the choice of landmarks.
     add_group : bool
-        Whether the modes also become the group ``slow_modes`` of ``data``, an InferenceData or DataTree. The group is
-        saved with the draws, and :func:`kmc.plot_slow_modes` and :func:`kmc.report` use it.
+        Whether the modes also become the group ``slow_modes`` of ``data``, an InferenceData or
+        DataTree. The group is saved with the draws, and :func:`kmc.plot_slow_modes` and
+        :func:`kmc.report` use it.
 
     Returns
     -------
     xarray.Dataset
-        Its attribute "verdict" says in a sentence whether the chains have mixed and, if not, which parameters the
-        slowest mode correlates with. In the order of the effective sample size, the worst first:
+        Its attribute "verdict" says in a sentence whether the chains have mixed and, if not, which
+        parameters the slowest mode correlates with. In the order of the effective sample size, the
+        worst first:
 
-        - ``ess`` and ``rhat`` (mode): ArviZ's bulk effective sample size and rank-normalized split R-hat of the mode,
-          over the half of the draws that it was *not* fitted to;
-        - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``; for a mode fitted to pairs
-          from anywhere, at the longest lagtime tried; ``std_error`` (mode): its standard error, by jackknife over
-          chains, or parts of them if there are fewer than eight;
-        - ``timescale`` (mode): -lagtime / log eigenvalue, in draws, a lower bound of the slowest one; 0 if the
-          autocorrelation is within two standard errors of 0, as for independent draws; infinite if it is one;
-        - ``verdict`` (mode): "mixed"; "few effective draws", under 100 for each chain; or "not mixed", an R-hat above
-          1.05;
+        - ``ess`` and ``rhat`` (mode): ArviZ's bulk effective sample size and rank-normalized split
+          R-hat of the mode, over the half of the draws that it was *not* fitted to;
+        - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``; for a
+          mode fitted to pairs from anywhere, at the longest lagtime tried; ``std_error`` (mode):
+          its standard error, by jackknife over chains, or parts of them if there are fewer than
+          eight;
+        - ``timescale`` (mode): -lagtime / log eigenvalue, in draws, a lower bound of the slowest
+          one; 0 if the autocorrelation is within two standard errors of 0, as for independent
+          draws; infinite if it is one;
+        - ``verdict`` (mode): "mixed"; "few effective draws", under 100 for each chain; or "not
+          mixed", an R-hat above 1.05;
         - ``value`` (chain, draw, mode): the mode along all chains;
-        - ``correlation`` (mode, parameter): with the normal scores of each parameter, over all chains; NaN for a
-          parameter that never moves.
+        - ``correlation`` (mode, parameter): with the normal scores of each parameter, over all
+          chains; NaN for a parameter that never moves.
 
     Raises
     ------
@@ -132,22 +138,26 @@ def slow_modes(
 
     Notes
     -----
-    Every chain is split in half, as for split R-hat. Modes are fitted by :class:`kmc.spectral.TransitionOperator` to
-    one half of each, the first of one chain and the second of the next, in rank-normalized and whitened coordinates;
-    the other halves test them. If the same draws were used for both, a mode of independent draws would look slow.
+    Every chain is split in half, as for split R-hat. Modes are fitted by
+    :class:`kmc.spectral.TransitionOperator` to one half of each, the first of one chain and the
+    second of the next, in rank-normalized and whitened coordinates; the other halves test them. If
+    the same draws were used for both, a mode of independent draws would look slow.
 
-    Pairs from anywhere in a chain are the limit of long lagtimes: their modes are the functions whose means differ most
-    between chains, which is what R-hat measures. They are the most accurate, since such pairs are the least redundant,
-    and they reveal a latent variable that never changes.
+    Pairs from anywhere in a chain are the limit of long lagtimes: their modes are the functions
+    whose means differ most between chains, which is what R-hat measures. They are the most
+    accurate, since such pairs are the least redundant, and they reveal a latent variable that never
+    changes.
 
-    An R-hat above 1.05 is an alarm. False alarms, in 100 runs each of four chains of 1,000 draws of five parameters:
-    none for independent draws (the largest R-hat was 1.005, the smallest effective sample size of a mode 1,318, out of
-    2,000 test draws), none for autoregressions of 0.5 (1.016 and 487), 6 for autoregressions of 0.8 (1.059 and 63,
-    which is too few by ArviZ's own advice): ``python benchmarks/slow_modes_rates.py``.
+    An R-hat above 1.05 is an alarm. False alarms, in 100 runs each of four chains of 1,000 draws of
+    five parameters: none for independent draws (the largest R-hat was 1.005, the smallest effective
+    sample size of a mode 1,318, out of 2,000 test draws), none for autoregressions of 0.5 (1.016
+    and 487), 6 for autoregressions of 0.8 (1.059 and 63, which is too few by ArviZ's own advice):
+    ``python benchmarks/slow_modes_rates.py``.
 
-    The coordinates do not matter, but the number of parameters does: an interaction of two among twenty parameters is
-    found less sharply than one of two among three, and its effective sample size is overestimated (by up to a factor of
-    two with ten). If all chains are stuck in the same mode of the target, this shows nothing, like any diagnostic.
+    The coordinates do not matter, but the number of parameters does: an interaction of two among
+    twenty parameters is found less sharply than one of two among three, and its effective sample
+    size is overestimated (by up to a factor of two with ten). If all chains are stuck in the same
+    mode of the target, this shows nothing, like any diagnostic.
 
     Examples
     --------
@@ -166,12 +176,17 @@ def slow_modes(
     check_count(options, "n_modes", 1)
     check_count(options, "n_basis", 2)
     if add_group and not hasattr(data, "groups"):
-        raise TypeError(f"add_group={add_group!r}: data is a {type(data).__name__}, which has no groups")
+        raise TypeError(
+            f"add_group={add_group!r}: data is a {type(data).__name__}, which has no groups"
+        )
     draws = read_draws(data, var_names)
     chains, n, _ = draws.values.shape
-    least = 8 if chains > 1 else 16  # R-hat needs four draws of each half, and splits the halves of a single chain
+    # R-hat needs four draws of each half, and splits the halves of a single chain
+    least = 8 if chains > 1 else 16
     if n < least:
-        raise ValueError(f"data has {n} draws in each of {chains} chains: expected at least {least}")
+        raise ValueError(
+            f"data has {n} draws in each of {chains} chains: expected at least {least}"
+        )
     coords = coordinates(draws.values)
     lags = _lagtimes(options, n)
     found = [c for lag in lags for c in _candidates(coords.white, lag, options, random_state)]
@@ -186,8 +201,8 @@ def slow_modes(
 def kept_modes(data: Any, names: Sequence[str] | None = None) -> xarray.Dataset | None:
     """Return the group ``slow_modes`` of a result, or None if it has none.
 
-    A group of other draws than the posterior's, or of other parameters than those of these names that move, does not
-    count.
+    A group of other draws than the posterior's, or of other parameters than those of these names
+    that move, does not count.
     """
     if not hasattr(data, "groups") or not {"posterior", SLOW_MODES} <= set(groups_of(data)):
         return None
@@ -206,7 +221,9 @@ def _add(data: Any, modes: xarray.Dataset) -> None:
         data[SLOW_MODES] = xarray.DataTree(modes)
         return
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* group is not defined in the InferenceData scheme", UserWarning)
+        warnings.filterwarnings(
+            "ignore", ".* group is not defined in the InferenceData scheme", UserWarning
+        )
         if SLOW_MODES in groups_of(data):
             del data[SLOW_MODES]
         data.add_groups({SLOW_MODES: modes})
@@ -216,19 +233,24 @@ def _lagtimes(options: Options, draws: int) -> list[int]:
     most = max(draws // 16, 1)
     if isinstance(options.lagtime, str):
         if options.lagtime != "auto":
-            raise ValueError(f"lagtime={options.lagtime!r}: expected 'auto' or a whole number of draws")
+            raise ValueError(
+                f"lagtime={options.lagtime!r}: expected 'auto' or a whole number of draws"
+            )
         return [lag for k in range(20) if (lag := LAG_RATIO**k) <= most]
     check_count(options, "lagtime", 1)
     if options.lagtime > draws // 4:
-        raise ValueError(f"lagtime={options.lagtime!r}: expected at most a quarter of the {draws} draws of each chain")
+        raise ValueError(
+            f"lagtime={options.lagtime!r}: expected at most a quarter of the {draws} draws of "
+            f"each chain"
+        )
     return [int(options.lagtime)]
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split each chain: one half to fit, one to test, (chains, draws // 2, ...); alternately the first or the second.
+    """Split each chain into a half to fit and a half to test, both (chains, draws // 2, ...).
 
-    So both parts have early and late draws of some chains: a chain apart from the others and a common drift show in
-    either.
+    The half to fit is alternately the first or the second. So both parts have early and late draws
+    of some chains: a chain apart from the others and a common drift show in either.
     """
     n = x.shape[1] // 2
     first, second = x[:, :n], x[:, x.shape[1] - n :]
@@ -237,13 +259,18 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowMode]:
-    """Return modes at one lagtime, or of pairs from anywhere in a chain, which are neighbors in draws of random order.
+    """Return modes at one lagtime, or of pairs from anywhere in a chain.
 
-    Pairs at a lagtime are a quarter of it apart, since nearer ones are redundant.
+    Pairs from anywhere are neighbors in draws of random order. Pairs at a lagtime are a quarter of
+    it apart, since nearer ones are redundant.
     """
     stride = max(lag // 4, 1)
     fitted = _halves(x)[0]
-    order = as_generator(random_state).permutation(fitted.shape[1]) if anywhere else slice(None, None, stride)
+    order = (
+        as_generator(random_state).permutation(fitted.shape[1])
+        if anywhere
+        else slice(None, None, stride)
+    )
     operator = TransitionOperator(
         lagtime=1 if anywhere else lag // stride,
         n_components=options.n_modes,
@@ -258,7 +285,10 @@ def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowM
         values = np.stack(operator.transform(list(x)))
     judged = _halves(values)[1]
     ess, rhat = ess_and_rhat(judged)
-    parts = [lagged_sums(*pairs, None) for pairs in zip(blocks(judged[:, :-lag]), blocks(judged[:, lag:]))]
+    parts = [
+        lagged_sums(*pairs, None)
+        for pairs in zip(blocks(judged[:, :-lag]), blocks(judged[:, lag:]))
+    ]
     whole = reduce(add, parts)
     eigenvalues = _autocorrelations(whole)
     errors = jackknife(_autocorrelations, [whole - part for part in parts])
@@ -273,10 +303,13 @@ def _autocorrelations(pairs: Lagged) -> np.ndarray:
 
 
 def _distinct(candidates: list[SlowMode], count: int) -> list[SlowMode]:
-    """Return the worst modes by effective sample size, without those that are nearly equal to a worse one."""
+    """Return the worst modes by effective sample size, but none nearly equal to a worse one."""
     kept: list[SlowMode] = []
     for one in sorted(candidates, key=lambda c: c.ess if np.isfinite(c.ess) else -1.0):
-        if all(abs(np.corrcoef(one.values.ravel(), other.values.ravel())[0, 1]) < SAME for other in kept):
+        if all(
+            abs(np.corrcoef(one.values.ravel(), other.values.ravel())[0, 1]) < SAME
+            for other in kept
+        ):
             kept.append(one)
         if len(kept) == count:
             break
@@ -288,10 +321,16 @@ def _dataset(modes: list[SlowMode], draws: Draws, coords: Coordinates) -> Any:
 
     chains, n, _ = draws.values.shape
     value = np.stack([mode.values for mode in modes], axis=-1)
-    eigenvalue, lagtime = (np.array([getattr(mode, name) for mode in modes]) for name in ("eigenvalue", "lagtime"))
-    std_error, ess, rhat = (np.array([getattr(mode, name) for mode in modes]) for name in ("std_error", "ess", "rhat"))
+    eigenvalue, lagtime = (
+        np.array([getattr(mode, name) for mode in modes]) for name in ("eigenvalue", "lagtime")
+    )
+    std_error, ess, rhat = (
+        np.array([getattr(mode, name) for mode in modes]) for name in ("std_error", "ess", "rhat")
+    )
     correlation = correlations(value, coords.scores)
-    judged = _verdicts(ess, rhat, correlation, draws.names, chains, _halves(draws.values)[1][..., 0].size)
+    judged = _verdicts(
+        ess, rhat, correlation, draws.names, chains, _halves(draws.values)[1][..., 0].size
+    )
     return xarray.Dataset(
         {
             "eigenvalue": ("mode", eigenvalue),
@@ -315,7 +354,10 @@ def _dataset(modes: list[SlowMode], draws: Draws, coords: Coordinates) -> Any:
 
 
 def _timescale(mode: SlowMode) -> float:
-    """Return the timescale in draws; 0 for an autocorrelation within noise, whose logarithm has no meaning."""
+    """Return the timescale in draws; 0 for an autocorrelation within noise.
+
+    The logarithm of such an autocorrelation has no meaning.
+    """
     if mode.eigenvalue >= 1.0:
         return float("inf")
     if not mode.eigenvalue > 2.0 / np.sqrt(max(mode.ess, 4.0)):
@@ -324,41 +366,55 @@ def _timescale(mode: SlowMode) -> float:
 
 
 def correlations(value: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Correlate functions (chains, draws, k) with normal scores of parameters (chains, draws, d): (k, d)."""
+    """Correlate functions (chains, draws, k) with normal scores of parameters.
+
+    The scores are (chains, draws, d), the correlations (k, d).
+    """
     a, b = (part.reshape(-1, part.shape[2]) for part in (value, scores))
     a, b = ((part - part.mean(axis=0)) / part.std(axis=0) for part in (a, b))
     return a.T @ b / len(a)
 
 
 def _verdicts(
-    ess: np.ndarray, rhat: np.ndarray, correlation: np.ndarray, names: Sequence[str], chains: int, judges: int
+    ess: np.ndarray,
+    rhat: np.ndarray,
+    correlation: np.ndarray,
+    names: Sequence[str],
+    chains: int,
+    judges: int,
 ) -> Verdicts:
     """Judge modes in the order of their effective sample size (modes,), the worst first.
 
-    It and R-hat are from so many draws, ``judges``, over all chains; the correlations (modes, parameters) are with the
-    parameters of these names.
+    It and R-hat are from so many draws, ``judges``, over all chains; the correlations (modes,
+    parameters) are with the parameters of these names.
     """
     words = [_word(e, r, chains) for e, r in zip(ess, rhat)]
     facts = f"R-hat {rhat[0]:.2f}, effective sample size {ess[0]:,.0f} of {judges:,} test draws"
     if NOT_MIXED in words:
         worst = words.index(NOT_MIXED)
-        facts = f"R-hat {rhat[worst]:.2f}, effective sample size {ess[worst]:,.0f} of {judges:,} test draws"
+        facts = (
+            f"R-hat {rhat[worst]:.2f}, effective sample size {ess[worst]:,.0f} of {judges:,} "
+            f"test draws"
+        )
         return Verdicts(
             words,
             f"The chains have not mixed: mode {worst} ({facts}) correlates with "
-            f"{_goes_with(correlation[worst], names)}. Run longer, start elsewhere or reparametrize.",
+            f"{_goes_with(correlation[worst], names)}. Run longer, start elsewhere or "
+            f"reparametrize.",
         )
     if FEW in words:
         return Verdicts(
             words,
-            f"The chains agree, but on few effective draws: the slowest mode ({facts}) correlates with "
-            f"{_goes_with(correlation[0], names)}. Make more draws.",
+            f"The chains agree, but on few effective draws: the slowest mode ({facts}) correlates "
+            f"with {_goes_with(correlation[0], names)}. Make more draws.",
         )
-    return Verdicts(words, f"No slow mode was found: the chains agree on the slowest of all ({facts}).")
+    return Verdicts(
+        words, f"No slow mode was found: the chains agree on the slowest of all ({facts})."
+    )
 
 
 def _goes_with(correlation: np.ndarray, names: Sequence[str]) -> str:
-    """Name the parameters with the largest correlations (parameters,), or say that there is none."""
+    """Name the parameters of the largest correlations (parameters,), or say that there is none."""
     size = np.nan_to_num(np.abs(correlation))
     largest = np.argsort(-size, kind="stable")[:_NAMED]
     said = [f"{names[i]} ({correlation[i]:+.2f})" for i in largest if size[i] >= LEAST_CORRELATION]
@@ -374,7 +430,7 @@ def _word(ess, rhat, chains):
 # Coordinates that do not depend on the scale, the tails and the linear correlations of parameters.
 
 SMALLEST_VARIANCE = 1e-8
-"""Relative variance of a combination of normal scores: below it, one parameter is a function of others."""
+"""Relative variance of combined normal scores below which a parameter is a function of others."""
 
 
 class Coordinates(NamedTuple):

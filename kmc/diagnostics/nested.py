@@ -11,11 +11,14 @@ from kmc import convergence
 from kmc.diagnostics.draws import read_draws
 
 
-def nested_rhat(data: Any, superchains: Any, var_names: Sequence[str] | None = None) -> dict[str, float]:
-    """Compute nested R-hat: near 1 if many chains, each too short to tell alone, have forgotten their starts.
+def nested_rhat(
+    data: Any, superchains: Any, var_names: Sequence[str] | None = None
+) -> dict[str, float]:
+    """Compute nested R-hat: near 1 if many short chains have forgotten their starts.
 
-    R-hat compares the means of chains, which differ by chance if chains are short, however many there are. Nested R-hat
-    compares the means of groups of chains, each started at one point or near it ("superchains").
+    Each chain may be too short to tell alone. R-hat compares the means of chains, which differ by
+    chance if chains are short, however many there are. Nested R-hat compares the means of groups of
+    chains, each started at one point or near it ("superchains").
 
     Parameters
     ----------
@@ -29,8 +32,9 @@ def nested_rhat(data: Any, superchains: Any, var_names: Sequence[str] | None = N
     Returns
     -------
     dict of str to float
-        For each scalar parameter sqrt(1 + B / W), where B is the variance of the groups' means and W the mean variance
-        within them. Independent draws give about sqrt(1 + 1 / (chains per group times draws)).
+        For each scalar parameter sqrt(1 + B / W), where B is the variance of the groups' means and
+        W the mean variance within them. Independent draws give about sqrt(1 + 1 / (chains per group
+        times draws)).
 
     Raises
     ------
@@ -39,13 +43,14 @@ def nested_rhat(data: Any, superchains: Any, var_names: Sequence[str] | None = N
 
     Notes
     -----
-    With 64 or more chains of fewer than 100 draws, :func:`kmc.sample` itself groups chains by their first draw, and
-    warns of "chains-disagree" by this measure.
+    With 64 or more chains of fewer than 100 draws, :func:`kmc.sample` itself groups chains by their
+    first draw, and warns of "chains-disagree" by this measure.
 
     References
     ----------
-    .. [1] Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari and Gelman (2024), "Nested R-hat: assessing the
-       convergence of Markov chain Monte Carlo when running many short chains", Bayesian Analysis.
+    .. [1] Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari and Gelman (2024), "Nested R-hat:
+       assessing the convergence of Markov chain Monte Carlo when running many short chains",
+       Bayesian Analysis.
 
     Examples
     --------
@@ -60,14 +65,18 @@ def nested_rhat(data: Any, superchains: Any, var_names: Sequence[str] | None = N
     if np.ndim(superchains) == 0:
         count = int(superchains)
         if count < 2 or chains % count:
-            raise ValueError(f"superchains={superchains!r}: expected a divisor of the {chains} chains, at least 2")
+            raise ValueError(
+                f"superchains={superchains!r}: expected a divisor of the {chains} chains, at "
+                f"least 2"
+            )
         labels = np.repeat(np.arange(count), chains // count)
     else:
         labels = np.asarray(superchains)
         sizes = np.unique(labels, return_counts=True)[1]
         if labels.shape != (chains,) or len(sizes) < 2 or np.ptp(sizes):
             raise ValueError(
-                f"superchains has the shape {labels.shape} and groups of {sizes.tolist()} chains: expected a label for "
+                f"superchains has the shape {labels.shape} and groups of {sizes.tolist()} chains: "
+                f"expected a label for "
                 f"each of the {chains} chains, and two or more groups of the same size"
             )
     found = convergence.nested_rhat(draws.values, labels)

@@ -2,11 +2,12 @@ r"""Kernel Stein discrepancy: how far draws are from a density whose score is kn
 
 Its Stein kernel is Langevin's Stein operator applied to both arguments of k,
 
-.. math:: k_p(x, y) = \langle s(x), s(y) \rangle k + \langle s(x), \nabla_y k \rangle + \langle s(y), \nabla_x k \rangle
+.. math:: k_p(x, y) = \langle s(x), s(y) \rangle k + \langle s(x), \nabla_y k \rangle
+                      + \langle s(y), \nabla_x k \rangle
                       + \operatorname{tr} \nabla_x \nabla_y k, \qquad s = \nabla \log p,
 
-whose sections have mean zero under p (Oates, Girolami and Chopin 2017, equation 7; Chwialkowski, Strathmann and Gretton
-2016; Liu, Lee and Jordan 2016).
+whose sections have mean zero under p (Oates, Girolami and Chopin 2017, equation 7; Chwialkowski,
+Strathmann and Gretton 2016; Liu, Lee and Jordan 2016).
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class SteinDiscrepancy(NamedTuple):
     discrepancy : float
         The kernel Stein discrepancy, the root of the V-statistic.
     u_statistic, v_statistic : float
-        Means of the Stein kernel over pairs of different draws, which is unbiased for the squared discrepancy (and may
-        be negative), and over all pairs.
+        Means of the Stein kernel over pairs of different draws, which is unbiased for the squared
+        discrepancy (and may be negative), and over all pairs.
     p_value : float
         For the hypothesis that the draws have this density; NaN without bootstrap.
     autocorrelation_time : float
@@ -66,28 +67,32 @@ def kernel_stein_discrepancy(
     var_names: Any = None,
     random_state: Seed = None,
 ) -> SteinDiscrepancy:
-    r"""Compute the kernel Stein discrepancy of draws and a density, and a test that accounts for autocorrelation.
+    r"""Compute the kernel Stein discrepancy of draws and a density, and a test.
 
-    Its square is the mean of the Stein kernel :math:`k_p` (:mod:`kmc.diagnostics.stein`) over pairs of draws,
-    zero if and only if they have the density p. The test is the wild bootstrap of Chwialkowski, Strathmann and Gretton
-    (2016), "A kernel test of goodness of fit": n times the V-statistic is compared with :math:`\frac1n \sum_{ij} W_i
-    W_j k_p(x_i, x_j)`, where the signs W of a chain flip from draw to draw with a probability that is 1/2 for
-    independent draws, and decreases with the autocorrelation time τ of the draws and scores, :math:`1/(2 + 20(\tau -
-    1))`.
+    The square of the discrepancy is the mean of the Stein kernel :math:`k_p`
+    (:mod:`kmc.diagnostics.stein`) over pairs of draws, zero if and only if they have the density p.
+    The test accounts for autocorrelation. It is the wild bootstrap of Chwialkowski, Strathmann and
+    Gretton (2016), "A kernel test of goodness of fit": n times the V-statistic is compared with
+    :math:`\frac1n \sum_{ij} W_i W_j k_p(x_i, x_j)`, where the signs W of a chain flip from draw to
+    draw with a probability that is 1/2 for independent draws, and decreases with the
+    autocorrelation time τ of the draws and scores, :math:`1/(2 + 20(\tau - 1))`.
 
     Parameters
     ----------
-    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like, shape (n, d) or (chains, draws, d)
+    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like, shape (n, d) or
+    (chains, draws, d)
         Draws, at least four in each chain; the rows of an array (n, d) are one chain, in its order.
     score : callable or estimator
-        ∇ log p, a function from points (n, d) to (n, d), or an object with such a method ``gradient``, such as the
-        estimators of :mod:`kmc.scores`. The columns are the parameters in the order of the variables of ``data``.
+        ∇ log p, a function from points (n, d) to (n, d), or an object with such a method
+        ``gradient``, such as the estimators of :mod:`kmc.scores`. The columns are the parameters in
+        the order of the variables of ``data``.
     kernel : str or Kernel
-        The inverse multiquadric (1 + |x - y|²/bandwidth²)^(-1/2) also detects draws that drift away (Gorham and Mackey
-        2017), which fast-decaying kernels do not. If parameters have different units, use ``kmc.kernels.Metric``.
+        The inverse multiquadric (1 + |x - y|²/bandwidth²)^(-1/2) also detects draws that drift away
+        (Gorham and Mackey 2017), which fast-decaying kernels do not. If parameters have different
+        units, use ``kmc.kernels.Metric``.
     bandwidth : float or "median"
-        "median" is the median distance between the draws; give a number if several sets of draws are compared. A
-        kernel object has its own scale: "median" keeps it, a number multiplies it.
+        "median" is the median distance between the draws; give a number if several sets of draws
+        are compared. A kernel object has its own scale: "median" keeps it, a number multiplies it.
     n_bootstrap : int
         Number of bootstrap samples; 0 skips the test.
     var_names : sequence of str, optional
@@ -101,15 +106,15 @@ def kernel_stein_discrepancy(
     Raises
     ------
     ValueError, TypeError
-        Draws or scores are not finite or have the wrong shape, there are too few draws, or the kernel has fewer than
-        two derivatives.
+        Draws or scores are not finite or have the wrong shape, there are too few draws, or the
+        kernel has fewer than two derivatives.
 
     Notes
     -----
-    O(n² (d + n_bootstrap)) time; memory is a few arrays of a million numbers, and n n_bootstrap bytes: thin long
-    chains. The test is asymptotic: at a level of .05 it rejected .03 to .07 of correct samples of 80 to 400 effective
-    draws. Draws that miss a distant mode have nearly the right score wherever they are: no Stein discrepancy detects
-    that.
+    O(n² (d + n_bootstrap)) time; memory is a few arrays of a million numbers, and n n_bootstrap
+    bytes: thin long chains. The test is asymptotic: at a level of .05 it rejected .03 to .07 of
+    correct samples of 80 to 400 effective draws. Draws that miss a distant mode have nearly the
+    right score wherever they are: no Stein discrepancy detects that.
 
     Examples
     --------
@@ -151,11 +156,14 @@ def kernel_stein_discrepancy(
     )
 
 
-def wild_signs(shape: tuple[int, int], count: int, time: float, rng: np.random.Generator) -> np.ndarray:
+def wild_signs(
+    shape: tuple[int, int], count: int, time: float, rng: np.random.Generator
+) -> np.ndarray:
     """Return signs (chains * draws, count): in each chain and column a Markov chain on {-1, 1}.
 
-    Their lag-one correlation is 1 - 2a for a flip probability a; with a = 1/(2 + 20(τ - 1)) they decay ten times as
-    slowly as the values that they multiply, so the bootstrap has their variance to about a twentieth.
+    Their lag-one correlation is 1 - 2a for a flip probability a; with a = 1/(2 + 20(τ - 1)) they
+    decay ten times as slowly as the values that they multiply, so the bootstrap has their variance
+    to about a twentieth.
     """
     chains, draws = shape
     signs = np.empty((chains, draws, count), np.int8)
@@ -182,17 +190,23 @@ def _blocks(kernel, points, scores) -> Iterator[tuple[slice, slice, np.ndarray]]
         rows = slice(i, i + BLOCK)
         for j in starts[i // BLOCK :]:
             columns = slice(j, j + BLOCK)
-            yield rows, columns, stein_kernel(kernel, points[rows], scores[rows], points[columns], scores[columns])
+            yield (
+                rows,
+                columns,
+                stein_kernel(kernel, points[rows], scores[rows], points[columns], scores[columns]),
+            )
 
 
-def stein_kernel(kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndarray, y_scores: np.ndarray):
+def stein_kernel(
+    kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndarray, y_scores: np.ndarray
+):
     """Evaluate the Stein kernel at all pairs of points, shape (n, m).
 
     Parameters
     ----------
     kernel : Kernel
-        Radial or dot-product, in any metric, or a sum or a multiple of such kernels, with two derivatives where points
-        coincide.
+        Radial or dot-product, in any metric, or a sum or a multiple of such kernels, with two
+        derivatives where points coincide.
     x, x_scores : ndarray, shape (n, d)
         Points, and the scores there.
     y, y_scores : ndarray, shape (m, d)
@@ -215,7 +229,8 @@ def stein_kernel(kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndar
     """
     if kernel.differentiability < 2:
         raise ValueError(
-            f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: a Stein kernel "
+            f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident "
+            f"points: a Stein kernel "
             "needs 2, use 'inverse-multiquadric', 'gaussian', 'matern52' or 'matern72'"
         )
     profile, metric = profile_and_metric(kernel)
@@ -224,20 +239,24 @@ def stein_kernel(kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndar
     if profile.kind == "inner-product":
         return _dot_product(profile, metric, x, x_scores, y, y_scores)
     if isinstance(profile, Scale):
-        return profile.factor * stein_kernel(_within(metric, profile.kernel), x, x_scores, y, y_scores)
+        return profile.factor * stein_kernel(
+            _within(metric, profile.kernel), x, x_scores, y, y_scores
+        )
     if isinstance(profile, Sum):
         left = stein_kernel(_within(metric, profile.left), x, x_scores, y, y_scores)
         left += stein_kernel(_within(metric, profile.right), x, x_scores, y, y_scores)
         return left
-    raise TypeError(f"kernel={kernel!r}: expected a radial kernel, a dot-product kernel, or a sum of these")
+    raise TypeError(
+        f"kernel={kernel!r}: expected a radial kernel, a dot-product kernel, or a sum of these"
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class SteinSections(Basis):
-    """Sections k_p(y_a, .) of a Stein kernel in combinations, as a basis on rows (x, s(x), f(x)), and f itself.
+    """Combined sections k_p(y_a, .) of a Stein kernel, as a basis on rows (x, s(x), f(x)), and f.
 
-    The score and the functions f are columns of the samples, so that they are evaluated only once, and one mass form
-    holds all moments of both.
+    The score and the functions f are columns of the samples, so that they are evaluated only once,
+    and one mass form holds all moments of both.
 
     Parameters
     ----------
@@ -295,7 +314,11 @@ def _dot_product(profile, metric, x, x_scores, y, y_scores):
     matrix = np.eye(x.shape[1]) if metric is None else metric.T @ metric
     mx, my = x @ matrix, y @ matrix
     q0, q1, q2 = profile.derivatives(mx @ y.T, 2)
-    first = np.einsum("nd,nd->n", x_scores, mx)[:, None] + np.einsum("md,md->m", y_scores, my) + np.trace(matrix)
+    first = (
+        np.einsum("nd,nd->n", x_scores, mx)[:, None]
+        + np.einsum("md,md->m", y_scores, my)
+        + np.trace(matrix)
+    )
     return (x_scores @ y_scores.T) * q0 + q1 * first + q2 * (mx @ my.T)
 
 

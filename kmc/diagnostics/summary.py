@@ -27,9 +27,10 @@ _SHOWN = 10  # numbers in a line
 
 
 def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
-    """Return ArviZ's summary of the posterior, with circular mean and sd for variables on a circle, and the warnings.
+    """Return ArviZ's summary of the posterior, and the warnings.
 
-    It is printed with three digits, within 80 columns, and with the warnings of the run below.
+    Variables on a circle have their circular mean and sd. The summary is printed with three digits,
+    within 80 columns, and with the warnings of the run below.
 
     Parameters
     ----------
@@ -42,11 +43,12 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     Returns
     -------
     pandas.DataFrame
-        One row for each number, with ArviZ's columns, not rounded, also those that are too many to be printed. Its
-        ``attrs["warnings"]`` is a list of the run's warnings; :func:`kmc.warnings` has them by code. On a circle,
-        "mean" is the circular mean, in [low, high); "sd" is the circular sd, sqrt(-2 log R), in the parameter's unit.
-        Everything else (intervals, errors, effective sample sizes, R-hat) is computed from the draws within half a
-        period of that mean: an interval may extend beyond `low` or `high`, and then continues at the other end.
+        One row for each number, with ArviZ's columns, not rounded, also those that are too many to
+        be printed. Its ``attrs["warnings"]`` is a list of the run's warnings; :func:`kmc.warnings`
+        has them by code. On a circle, "mean" is the circular mean, in [low, high); "sd" is the
+        circular sd, sqrt(-2 log R), in the parameter's unit. Everything else (intervals, errors,
+        effective sample sizes, R-hat) is computed from the draws within half a period of that mean:
+        an interval may extend beyond `low` or `high`, and then continues at the other end.
 
     Raises
     ------
@@ -55,16 +57,19 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
 
     Notes
     -----
-    The circular sd is about the sd for a narrow distribution, and infinite for a uniform one. If there are several
-    directions, a circular mean lies between them and is not informative: plot the draws.
+    The circular sd is about the sd for a narrow distribution, and infinite for a uniform one. If
+    there are several directions, a circular mean lies between them and is not informative: plot the
+    draws.
 
     Examples
     --------
     >>> import numpy as np
     >>> import kmc
-    >>> model = kmc.Model(lambda p: 9 * np.cos(p["phi"]), parameters={"phi": kmc.Circular(0, 2 * np.pi)})
+    >>> circle = kmc.Circular(0, 2 * np.pi)
+    >>> model = kmc.Model(lambda p: 9 * np.cos(p["phi"]), parameters={"phi": circle})
     >>> idata = kmc.sample(model, draws=100, max_evaluations=800, seed=1, progress=False)
-    >>> float(kmc.summary(idata)["sd"]["phi"]) < 0.5  # of the numbers in [0, 2 pi), split in two: about 3
+    >>> summary = kmc.summary(idata)
+    >>> float(summary["sd"]["phi"]) < 0.5  # of the numbers in [0, 2 pi), split in two: about 3
     True
     """
     arviz = import_arviz()
@@ -72,7 +77,9 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     variables = labeled_posterior(idata)
     chosen = columns(variables, var_names)
     names = list(dict.fromkeys(column.variable for column in chosen))
-    dataset = (posterior.to_dataset() if hasattr(posterior, "to_dataset") else posterior)[names].compute()
+    dataset = (posterior.to_dataset() if hasattr(posterior, "to_dataset") else posterior)[
+        names
+    ].compute()
     means, sds = {}, {}
     row = 0
     for name in names:
@@ -104,7 +111,7 @@ class Circle(NamedTuple):
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any]) -> Circle | None:
-        """Return the circle of a variable of the results, from its attributes; None if it is not on a circle."""
+        """Return the circle of a variable of the results, from its attributes; None without one."""
         return cls(float(attrs["low"]), float(attrs["period"])) if attrs.get("circular") else None
 
     def mean(self, values: np.ndarray) -> float:
@@ -112,9 +119,10 @@ class Circle(NamedTuple):
         return float(self.wrapped(np.angle(self._resultant(values)) * self.period / (2.0 * np.pi)))
 
     def sd(self, values: np.ndarray) -> float:
-        """Return sqrt(-2 log R) as a length, R that of the mean of unit vectors: the sd, if that is small.
+        """Return sqrt(-2 log R) as a length: the sd, if that is small.
 
-        See Mardia and Jupp (2000), "Directional statistics", section 2.3.
+        R is the length of the mean of unit vectors. See Mardia and Jupp (2000), "Directional
+        statistics", section 2.3.
         """
         length = min(float(np.abs(self._resultant(values))), 1.0)
         with np.errstate(divide="ignore"):
@@ -126,7 +134,7 @@ class Circle(NamedTuple):
         return np.where(wrapped < self.low + self.period, wrapped, self.low)
 
     def around(self, values: np.ndarray, center: float) -> np.ndarray:
-        """Return the values within half a period of a center; some may be outside [low, low + period)."""
+        """Return values within half a period of a center, perhaps outside [low, low + period)."""
         return center + np.mod(values - center + 0.5 * self.period, self.period) - 0.5 * self.period
 
     def _resultant(self, values):
@@ -134,7 +142,7 @@ class Circle(NamedTuple):
 
 
 class Table(pd.DataFrame):
-    """A summary; ``attrs["warnings"]`` is a list of sentences. Parts of it are plain data frames."""
+    """A summary; ``attrs["warnings"]`` is a list of sentences. Its parts are plain data frames."""
 
     _metadata: ClassVar[list[str]] = []
 
@@ -146,12 +154,14 @@ class Table(pd.DataFrame):
         return "\n".join([text_of(self), *_wrapped(self.attrs.get("warnings", ()))])
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.attrs.get("warnings", ()))
+        items = "".join(
+            f"<li>{escape(sentence)}</li>" for sentence in self.attrs.get("warnings", ())
+        )
         return self.to_html(**_style()) + (f"<p>Warnings:</p><ul>{items}</ul>" if items else "")
 
 
 def text_of(table: Any) -> str:
-    """Return the rows of a summary, of at most 80 characters if names allow; the rest continues below."""
+    """Return a summary's rows, within 80 characters if names allow; the rest continues below."""
     for n in range(len(_LEAST) + 1):
         text: str = table.drop(columns=list(_LEAST[:n]), errors="ignore").to_string(**_style())
         if max(map(len, text.splitlines())) <= WIDTH:
@@ -179,7 +189,11 @@ def _style() -> dict[str, Any]:
 
 
 def _wrapped(sentences: Any) -> list[str]:
-    return [line for each in sentences for line in textwrap.wrap(f"Warning: {each}", WIDTH, subsequent_indent="  ")]
+    return [
+        line
+        for each in sentences
+        for line in textwrap.wrap(f"Warning: {each}", WIDTH, subsequent_indent="  ")
+    ]
 
 
 class Point(NamedTuple):
@@ -191,8 +205,8 @@ class Point(NamedTuple):
     log_density : float
         With respect to these parameters, without log-Jacobians of kmc's transformations.
     total_log_likelihood, log_prior : float or None
-        Its parts, if the model has its prior apart: ``kmc.Model(log_likelihood=..., log_prior=...)``, or parameters
-        that are declared with priors.
+        Its parts, if the model has its prior apart: ``kmc.Model(log_likelihood=...,
+        log_prior=...)``, or parameters that are declared with priors.
     """
 
     parameters: dict[str, Any]
@@ -202,14 +216,19 @@ class Point(NamedTuple):
 
     def __str__(self) -> str:
         parts = {"log-likelihood": self.total_log_likelihood, "log-prior": self.log_prior}
-        known = ", ".join(f"{name} {value:.6g}" for name, value in parts.items() if value is not None)
+        known = ", ".join(
+            f"{name} {value:.6g}" for name, value in parts.items() if value is not None
+        )
         numbers = [
             f"{name}{list(index) if index else ''} = {np.asarray(value)[index]:.4g}"
             for name, value in self.parameters.items()
             for index in np.ndindex(np.shape(value))
         ]
         more = ", ..." if len(numbers) > _SHOWN else ""
-        return f"{self.log_density:.6g}{f' ({known})' if known else ''} at {', '.join(numbers[:_SHOWN])}{more}"
+        return (
+            f"{self.log_density:.6g}{f' ({known})' if known else ''} at "
+            f"{', '.join(numbers[:_SHOWN])}{more}"
+        )
 
 
 class Best(NamedTuple):
@@ -228,10 +247,10 @@ class Best(NamedTuple):
 
 
 def best(idata: Any) -> Best:
-    """Return the points of the highest log-density: among the draws, and among all evaluations of the run.
+    """Return the points of the highest log-density: among the draws, and among all evaluations.
 
-    Neither is the mode itself: an optimizer that starts there comes closer. In many dimensions all draws are far below
-    the mode, as there is little volume near it.
+    Neither is the mode itself: an optimizer that starts there comes closer. In many dimensions all
+    draws are far below the mode, as there is little volume near it.
 
     Parameters
     ----------
@@ -241,11 +260,12 @@ def best(idata: Any) -> Best:
     Returns
     -------
     Best
-        With ``draw`` and ``evaluation``, each with ``parameters`` by name (``"x"`` if they have no names),
-        ``log_density``, ``total_log_likelihood`` and ``log_prior``. The log-density is with respect to these
-        parameters: the variable "constrained_lp" of the group ``sample_stats``. For PyMC and Stan models it is with
-        respect to the unconstrained ones, as for their own samplers. For a result that kmc did not make, and for
-        results of several runs that were joined, ``evaluation`` may be the best draw.
+        With ``draw`` and ``evaluation``, each with ``parameters`` by name (``"x"`` if they have no
+        names), ``log_density``, ``total_log_likelihood`` and ``log_prior``. The log-density is with
+        respect to these parameters: the variable "constrained_lp" of the group ``sample_stats``.
+        For PyMC and Stan models it is with respect to the unconstrained ones, as for their own
+        samplers. For a result that kmc did not make, and for results of several runs that were
+        joined, ``evaluation`` may be the best draw.
 
     Raises
     ------
@@ -255,7 +275,8 @@ def best(idata: Any) -> Best:
     Examples
     --------
     >>> import kmc
-    >>> model = kmc.Model(lambda p: -3.0 * p["rate"], parameters={"rate": kmc.Gamma(3, 1)})  # mode: 0.5
+    >>> prior = kmc.Gamma(3, 1)
+    >>> model = kmc.Model(lambda p: -3.0 * p["rate"], parameters={"rate": prior})  # mode: 0.5
     >>> idata = kmc.sample(model, draws=None, max_evaluations=400, seed=1, progress=False)
     >>> found = kmc.best(idata)
     >>> abs(found.draw.parameters["rate"] - 0.5) < 0.05
@@ -263,26 +284,48 @@ def best(idata: Any) -> Best:
     >>> found.evaluation.log_density >= found.draw.log_density
     True
     """
-    posterior, stats, blobs = posterior_of(idata), _variables(idata, "sample_stats"), _variables(idata, "blobs")
+    posterior, stats, blobs = (
+        posterior_of(idata),
+        _variables(idata, "sample_stats"),
+        _variables(idata, "blobs"),
+    )
     if "lp" not in stats or not np.any(np.isfinite(stats["lp"].values)):
-        raise ValueError("idata has no draws with a log-density, the variable 'lp' of the group 'sample_stats'")
-    log_density = stats["constrained_lp" if "constrained_lp" in stats else "lp"].transpose("chain", "draw").values
-    place = np.unravel_index(np.argmax(np.where(np.isnan(log_density), -np.inf, log_density)), log_density.shape)
+        raise ValueError(
+            "idata has no draws with a log-density, the variable 'lp' of the group 'sample_stats'"
+        )
+    log_density = (
+        stats["constrained_lp" if "constrained_lp" in stats else "lp"]
+        .transpose("chain", "draw")
+        .values
+    )
+    place = np.unravel_index(
+        np.argmax(np.where(np.isnan(log_density), -np.inf, log_density)), log_density.shape
+    )
 
     def at(variable: Any) -> Any:
         return _plain(variable.transpose("chain", "draw", ...).values[place])
 
     parameters = {str(name): at(variable) for name, variable in posterior.data_vars.items()}
-    parts = [at(blobs[name]) if name in blobs and blobs[name].ndim == 2 else None for name in (TOTAL, LOG_PRIOR)]
+    parts = [
+        at(blobs[name]) if name in blobs and blobs[name].ndim == 2 else None
+        for name in (TOTAL, LOG_PRIOR)
+    ]
     draw = Point(parameters, float(log_density[place]), *parts)
     try:
         recorded = json.loads(idata.attrs.get("best", "null"))
         if recorded is None or recorded["log_density"] < draw.log_density:
             return Best(draw, draw)
         parameters = {name: _plain(value) for name, value in recorded["parameters"].items()}
-        return Best(draw, Point(parameters, float(recorded["log_density"]), *map(recorded.get, (TOTAL, LOG_PRIOR))))
+        return Best(
+            draw,
+            Point(
+                parameters, float(recorded["log_density"]), *map(recorded.get, (TOTAL, LOG_PRIOR))
+            ),
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError("the attribute 'best' of idata is not what a run of kmc records") from error
+        raise ValueError(
+            "the attribute 'best' of idata is not what a run of kmc records"
+        ) from error
 
 
 def _variables(idata: Any, group: str) -> Mapping[Any, Any]:

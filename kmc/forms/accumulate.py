@@ -14,7 +14,16 @@ from kmc.bases.base import as_basis
 from kmc.bases.general import few
 from kmc.checks import is_whole
 from kmc.forms.stream import Block, blocks, length
-from kmc.forms.sums import FORMS, Forms, Lagged, Pairs, centered, consecutive_sums, lagged_sums, reversible_sums
+from kmc.forms.sums import (
+    FORMS,
+    Forms,
+    Lagged,
+    Pairs,
+    centered,
+    consecutive_sums,
+    lagged_sums,
+    reversible_sums,
+)
 
 LAGGED = ("lagged", "reversible")
 """Forms of pairs of samples, both in the attribute ``lagged`` of the sums."""
@@ -43,19 +52,24 @@ def accumulate(
         A basis of p functions.
     x : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
         Each item of a list is a trajectory, which matters to the last two forms only.
-    forms : sequence of {"mass", "values", "dirichlet", "gradients", "linear", "lagged", "reversible"}
-        "reversible" is "lagged" with each pair in both directions, in two thirds of the time or less; not both.
+    forms : sequence of {"mass", "values", "dirichlet", "gradients", "linear", "lagged",
+    "reversible"}
+        "reversible" is "lagged" with each pair in both directions, in two thirds of the time or
+        less; not both.
     weights : array_like, shape (n,), optional
-        Not negative; ones by default. For a list of trajectories also a list of arrays, for a stream also an iterator
-        of blocks, whose lengths may differ from those of x; the same applies to the next three.
+        Not negative; ones by default. For a list of trajectories also a list of arrays, for a
+        stream also an iterator of blocks, whose lengths may differ from those of x; the same
+        applies to the next three.
     values : array_like, shape (n,), optional
         The y of the form "values".
     gradients : array_like, shape (n, d), optional
         The t of the form "gradients".
     base_gradient : array_like, shape (n, d), or callable, optional
-        ∇log q0 at the samples, or a function from points (k, d) to (k, d), for the form "linear"; zero by default.
+        ∇log q0 at the samples, or a function from points (k, d) to (k, d), for the form "linear";
+        zero by default.
     lagtime : int, optional
-        The τ of the last two forms, in samples: all pairs (x_t, x_{t+τ}) within a trajectory, repeated states included.
+        The τ of the last two forms, in samples: all pairs (x_t, x_{t+τ}) within a trajectory,
+        repeated states included.
     block : int
         Samples per block.
 
@@ -67,14 +81,16 @@ def accumulate(
     ------
     ValueError
         Unknown form, missing data for a form, invalid samples (not finite or of different widths),
-        negative weights, weights or values that are not one per sample, trajectories all shorter than the lagtime.
+        negative weights, weights or values that are not one per sample, trajectories all shorter
+        than the lagtime.
 
     Notes
     -----
-    Memory is O(block p + p²), for any number of samples: about eight arrays (block, p) and five (p, p). The form
-    "lagged" keeps lagtime more rows of p values. The gradients of a basis without fused forms are computed in slices of
-    16 MB. One chunk of a dask array is computed at a time; of an iterator at most two blocks are held. After five
-    seconds a terminal or a notebook shows how far the pass is.
+    Memory is O(block p + p²), for any number of samples: about eight arrays (block, p) and five (p,
+    p). The form "lagged" keeps lagtime more rows of p values. The gradients of a basis without
+    fused forms are computed in slices of 16 MB. One chunk of a dask array is computed at a time; of
+    an iterator at most two blocks are held. After five seconds a terminal or a notebook shows how
+    far the pass is.
 
     Examples
     --------
@@ -84,15 +100,18 @@ def accumulate(
     >>> from kmc.kernels import Gaussian
     >>> x = np.linspace(-1, 1, 10)[:, None]
     >>> basis = KernelSections(Gaussian(), x[:3])
-    >>> whole = accumulate(basis, x, ("mass", "dirichlet"))
-    >>> parts = accumulate(basis, x[:4], ("mass", "dirichlet")) + accumulate(basis, x[4:], ("mass", "dirichlet"))
+    >>> forms = ("mass", "dirichlet")
+    >>> whole = accumulate(basis, x, forms)
+    >>> parts = accumulate(basis, x[:4], forms) + accumulate(basis, x[4:], forms)
     >>> bool(np.allclose(whole.mass, parts.mass))
     True
     """
     _check_forms(forms, values, gradients, lagtime, block)
     basis = as_basis(basis, needs=("values",))
     sums = _Accumulator(basis, forms, lagtime)
-    for part in shown(blocks(x, _rows(basis, forms, block), weights, values, gradients, base_gradient), length(x)):
+    for part in shown(
+        blocks(x, _rows(basis, forms, block), weights, values, gradients, base_gradient), length(x)
+    ):
         sums.add(part)
     return sums.finish()[0]
 
@@ -110,13 +129,14 @@ def accumulate_folds(
     lagtime: int | None = None,
     block: int = 2048,
 ) -> list[Forms]:
-    """Sum forms for each fold separately, in one pass: the total minus a fold is the sum over the others.
+    """Sum forms for each fold in one pass: the total minus a fold is the sum over the others.
 
     Parameters
     ----------
     folds : int or array_like of int, shape (n,)
-        A number K of contiguous folds of equal size (up to one sample), which needs a known number of samples; or the
-        number 0, 1, ..., K - 1 of each sample's fold, in any form accepted for ``weights``.
+        A number K of contiguous folds of equal size (up to one sample), which needs a known number
+        of samples; or the number 0, 1, ..., K - 1 of each sample's fold, in any form accepted for
+        ``weights``.
     basis, x, forms, weights, values, gradients, base_gradient, lagtime, block
         As in :func:`accumulate`. A pair of the form "lagged" is in the fold of its first sample.
 
@@ -142,7 +162,8 @@ def accumulate_folds(
     >>> x = np.random.default_rng(0).standard_normal((100, 2))
     >>> folds = accumulate_folds(Monomials(2, 2), x, ("dirichlet",), 5)
     >>> whole = accumulate(Monomials(2, 2), x, ("dirichlet",))
-    >>> bool(np.allclose((whole - folds[0]).dirichlet, accumulate(Monomials(2, 2), x[20:], ("dirichlet",)).dirichlet))
+    >>> rest = accumulate(Monomials(2, 2), x[20:], ("dirichlet",))
+    >>> bool(np.allclose((whole - folds[0]).dirichlet, rest.dirichlet))
     True
     """
     return accumulate_folds_each(
@@ -174,14 +195,17 @@ def accumulate_folds_each(
 ) -> list[list[Forms]]:
     """Sum forms for each fold and each of several bases in a single pass, as an iterator requires.
 
-    The bases are candidates to choose from; the other arguments are those of :func:`accumulate_folds`.
+    The bases are candidates to choose from; the other arguments are those of
+    :func:`accumulate_folds`.
     """
     _check_forms(forms, values, gradients, lagtime, block)
     labels = _contiguous(length(x), folds) if is_whole(folds) else folds
     bases = [as_basis(basis, needs=("values",)) for basis in bases]
     sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
     rows = min(_rows(basis, forms, block) for basis in bases)
-    for part in shown(blocks(x, rows, weights, values, gradients, base_gradient, labels), length(x)):
+    for part in shown(
+        blocks(x, rows, weights, values, gradients, base_gradient, labels), length(x)
+    ):
         for each in sums:
             each.add(part)
     return [each.finish() for each in sums]
@@ -199,7 +223,11 @@ class _Accumulator:
         self._pairs = None if lagtime is None else Pairs(lagtime)
 
     def add(self, part: Block) -> None:
-        needed = {"values", *LAGGED} if _together(self._basis, self._forms) else {"mass", "values", *LAGGED}
+        needed = (
+            {"values", *LAGGED}
+            if _together(self._basis, self._forms)
+            else {"mass", "values", *LAGGED}
+        )
         phi = self._values(part.x) if needed & set(self._forms) else part.x
         for label, rows in _groups(part.labels):
             _add(self._sums, label, _sums(self._basis, self._forms, part.take(rows), phi[rows]))
@@ -223,14 +251,21 @@ class _Accumulator:
         count = max(self._sums) + 1
         for label in range(count):
             if label not in self._sums:
-                raise ValueError(f"folds: no sample is in fold {label} of {count}, expected some in each")
+                raise ValueError(
+                    f"folds: no sample is in fold {label} of {count}, expected some in each"
+                )
         if self._pairs is None:
             return [self._sums[label] for label in range(count)]
         if not self._lagged:
-            raise ValueError("lagtime: every trajectory is too short for a pair of samples that far apart")
+            raise ValueError(
+                "lagtime: every trajectory is too short for a pair of samples that far apart"
+            )
         nothing = np.empty((0, self._basis.size))
         none = lagged_sums(nothing, nothing, None)
-        return [replace(self._sums[label], lagged=self._lagged.get(label, none)) for label in range(count)]
+        return [
+            replace(self._sums[label], lagged=self._lagged.get(label, none))
+            for label in range(count)
+        ]
 
     def _add_pairs(self, pairs, part, phi):
         n = len(phi)
@@ -254,7 +289,7 @@ class _Accumulator:
 
 
 def _sums(basis: Basis, forms: Sequence[str], part: Block, phi: np.ndarray) -> Forms:
-    """Sum all forms over a block except the lagged one; ``phi`` are the basis's values if they are needed."""
+    """Sum all forms but the lagged one over a block; ``phi`` are the basis's values if needed."""
     x, w = part.x, part.weights
     out: dict[str, Any] = {"weight": float(len(x) if w is None else w.sum())}
     together = _together(basis, forms)
@@ -267,7 +302,10 @@ def _sums(basis: Basis, forms: Sequence[str], part: Block, phi: np.ndarray) -> F
             out["mass_scatter"] = half.T @ half
         if "values" in forms and part.values is not None:
             out["value_sum"], residual = centered(w, part.values)
-            out["value_scatter"], out["square_scatter"] = residual @ half, float(residual @ residual)
+            out["value_scatter"], out["square_scatter"] = (
+                residual @ half,
+                float(residual @ residual),
+            )
     w = np.ones(len(x)) if w is None else w
     if "dirichlet" in forms:
         out["dirichlet"] = basis.sum_dirichlet(x, w)
@@ -281,12 +319,18 @@ def _sums(basis: Basis, forms: Sequence[str], part: Block, phi: np.ndarray) -> F
 
 
 def _together(basis, forms):
-    """Return the basis's function for mass and Dirichlet form together; None without it, or if one is not needed."""
+    """Return the basis's function for mass and Dirichlet form together.
+
+    Return None if the basis has none, or if one of the forms is not needed.
+    """
     return basis.sum_mass_and_dirichlet if {"mass", "dirichlet"} <= set(forms) else None
 
 
 def _rows(basis, forms, block):
-    """Return the samples per block: more if no array (block, p) is kept, so that there are fewer sums to add."""
+    """Return the samples per block.
+
+    They are more if no array (block, p) is kept, so that there are fewer sums to add.
+    """
     return 8 * block if len(forms) == 2 and _together(basis, forms) is not None else block
 
 
@@ -295,7 +339,7 @@ def _add(sums, label, part):
 
 
 def _groups(labels):
-    """List each label of a block, and its rows: a slice if they are the whole block, otherwise an index array."""
+    """List each label of a block and its rows: a slice for the whole block, else an index array."""
     if labels is None:
         return [(0, slice(None))]
     if np.all(labels == labels[0]):
@@ -306,8 +350,8 @@ def _groups(labels):
 def _contiguous(n, folds):
     if n is None:
         raise ValueError(
-            f"folds={folds}: the number of samples in an iterator is not known before they are read, so give the fold "
-            "of each sample"
+            f"folds={folds}: the number of samples in an iterator is not known before they are "
+            "read, so give the fold of each sample"
         )
     if not 2 <= folds <= n:
         raise ValueError(f"folds={folds}: expected a number from 2 to that of the samples, {n}")
@@ -327,8 +371,8 @@ def _check_forms(forms, values, gradients, lagtime, block):
         raise ValueError("gradients=None: the form 'gradients' needs an array of shape (n, d)")
     if len(set(LAGGED) & set(forms)) != (lagtime is not None):
         raise ValueError(
-            f"forms={forms!r}, lagtime={lagtime!r}: 'lagged' needs a lagtime, as 'reversible' does, only one of the "
-            "two can be summed, and no other form takes one"
+            f"forms={forms!r}, lagtime={lagtime!r}: 'lagged' needs a lagtime, as 'reversible' "
+            "does, only one of the two can be summed, and no other form takes one"
         )
     if lagtime is not None and not (is_whole(lagtime) and lagtime >= 1):
         raise ValueError(f"lagtime={lagtime!r}: expected a whole number of samples, at least 1")
@@ -337,7 +381,7 @@ def _check_forms(forms, values, gradients, lagtime, block):
 
 
 def shown(parts: Iterator[Block], rows: int | None) -> Iterator[Block]:
-    """Yield the blocks, and after five seconds show in a terminal or a notebook how many of the rows were read.
+    """Yield the blocks; after five seconds, show in a terminal or notebook how many rows were read.
 
     ``rows`` is None if their number is not known. The bar goes at the end.
     """
@@ -364,8 +408,14 @@ def _bar(rows: int | None) -> Any:
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
         return None
-    text = "{task.completed:,.0f} samples" if rows is None else "{task.completed:,.0f} of {task.total:,.0f} samples"
-    bar = Progress(TextColumn(text), BarColumn(), TimeRemainingColumn(), console=console, transient=True)
+    text = (
+        "{task.completed:,.0f} samples"
+        if rows is None
+        else "{task.completed:,.0f} of {task.total:,.0f} samples"
+    )
+    bar = Progress(
+        TextColumn(text), BarColumn(), TimeRemainingColumn(), console=console, transient=True
+    )
     bar.add_task("", total=rows)
     try:
         bar.start()

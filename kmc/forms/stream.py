@@ -1,4 +1,4 @@
-"""Samples in blocks, from any source: in memory, on disk, in a list of trajectories, or from an iterator."""
+"""Samples in blocks, from any source: memory, disk, a list of trajectories, or an iterator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class Block(NamedTuple):
 
     def take(self, rows: slice | np.ndarray) -> Block:
         """Return the block of the samples in these rows."""
-        return Block(self.x[rows], self.trajectory[rows], *(None if a is None else a[rows] for a in self[2:]))
+        return Block(
+            self.x[rows], self.trajectory[rows], *(None if a is None else a[rows] for a in self[2:])
+        )
 
 
 def blocks(
@@ -42,7 +44,7 @@ def blocks(
     x : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
         A list holds one trajectory in each item; anything else is one trajectory.
     size : int
-    weights, values, labels : array_like (n,), dask array, iterator of blocks (k,), or list of these, optional
+    weights, values, labels : array_like (n,), or its blocks as those of x, optional
         For all samples in order; their blocks may differ from those of x.
     gradients : the same (n, d), optional
     base_gradient : the same (n, d), or a callable from points (k, d) to (k, d), optional
@@ -50,8 +52,8 @@ def blocks(
     Raises
     ------
     ValueError
-        ``size`` is not a positive whole number, a block has the wrong shape or is not finite, a weight is negative,
-        or an array has more or fewer rows than x.
+        ``size`` is not a positive whole number, a block has the wrong shape or is not finite, a
+        weight is negative, or an array has more or fewer rows than x.
     """
     if not is_whole(size) or size < 1:
         raise ValueError(f"block={size!r}: expected a whole number of at least 1")
@@ -60,7 +62,9 @@ def blocks(
         "weights": _rows(weights, 1, "weights"),
         "values": _rows(values, 1, "values"),
         "gradients": _rows(gradients, 2, "gradients"),
-        "base_gradient": None if callable(base_gradient) else _rows(base_gradient, 2, "base_gradient"),
+        "base_gradient": None
+        if callable(base_gradient)
+        else _rows(base_gradient, 2, "base_gradient"),
         "labels": _rows(labels, 1, "labels", kind=int),
     }
     width = None
@@ -72,7 +76,10 @@ def blocks(
         width = width or rows.shape[1]
         if rows.shape[1] != width:
             raise ValueError(f"x has {rows.shape[1]} columns in one block and {width} in another")
-        parts = {name: None if source is None else source.take_for(count) for name, source in companions.items()}
+        parts = {
+            name: None if source is None else source.take_for(count)
+            for name, source in companions.items()
+        }
         if callable(base_gradient):
             parts["base_gradient"] = checked(base_gradient(rows), "base_gradient(x)")
         _check(rows, parts)
@@ -83,7 +90,7 @@ def blocks(
 
 
 def length(x: Any, ndim: int = 2) -> int | None:
-    """Return the number of samples in any input of :func:`blocks`, or None if it is known only after reading."""
+    """Count the samples in any input of :func:`blocks`; return None if only reading tells it."""
     counts = [_length(part) for part in trajectories(x, ndim)]
     return None if None in counts else sum(c for c in counts if c is not None)
 
@@ -102,7 +109,9 @@ class _Rows:
         pieces: list[np.ndarray] = []
         numbers: list[np.ndarray] = []
         while count > 0 and self._more():
-            piece = checked(self._chunk[self._at : self._at + count], self._name, self._ndim, self._kind)
+            piece = checked(
+                self._chunk[self._at : self._at + count], self._name, self._ndim, self._kind
+            )
             pieces.append(piece)
             numbers.append(np.full(len(piece), self._trajectory))
             self._at += len(piece)
@@ -112,7 +121,9 @@ class _Rows:
         if not pieces:
             return np.empty((0,) * self._ndim), np.empty(0, int)
         if len({piece.shape[1:] for piece in pieces}) > 1:
-            raise ValueError(f"{self._name} has blocks of different widths: {[piece.shape for piece in pieces]}")
+            raise ValueError(
+                f"{self._name} has blocks of different widths: {[piece.shape for piece in pieces]}"
+            )
         return np.concatenate(pieces), np.concatenate(numbers)
 
     def take_for(self, count: int) -> np.ndarray:
@@ -135,7 +146,9 @@ class _Rows:
                 return False
             self._trajectory, self._chunk = following
             if not np.ndim(self._chunk):
-                raise ValueError(f"{self._name}={self._chunk!r}: expected rows, one for each sample")
+                raise ValueError(
+                    f"{self._name}={self._chunk!r}: expected rows, one for each sample"
+                )
             self._at = 0
         return True
 
@@ -144,7 +157,9 @@ def checked(rows: Any, name: str, ndim: int = 2, kind: type = float) -> np.ndarr
     """Return rows as an array of finite numbers, or raise an error that says what is wrong."""
     out = to_numpy(rows)
     if out.ndim != ndim:
-        expected = "(n, d), one row for each sample" if ndim == 2 else "(n,), one number for each sample"
+        expected = (
+            "(n, d), one row for each sample" if ndim == 2 else "(n,), one number for each sample"
+        )
         raise ValueError(f"{name} has a block of shape {out.shape}: expected {expected}")
     if kind is int and out.dtype.kind not in "iu":
         raise ValueError(f"{name} has dtype {out.dtype}: expected whole numbers")
@@ -164,7 +179,10 @@ def _check(x, parts):
     weights, labels = parts["weights"], parts["labels"]
     for name in ("gradients", "base_gradient"):
         if parts[name] is not None and parts[name].shape != x.shape:
-            raise ValueError(f"{name} has shape {parts[name].shape} for samples of shape {x.shape}: expected the same")
+            raise ValueError(
+                f"{name} has shape {parts[name].shape} for samples of shape {x.shape}: expected "
+                f"the same"
+            )
     if weights is not None:
         check_magnitude("weights", weights)
         if np.any(weights < 0):
@@ -174,7 +192,7 @@ def _check(x, parts):
 
 
 def _chunks(source: Any, ndim: int, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield each chunk with the number of its trajectory before it; a chunk can be sliced like an array."""
+    """Yield each chunk after the number of its trajectory; a chunk can be sliced like an array."""
     for number, part in enumerate(trajectories(source, ndim, name)):
         if is_dask(part):
             yield from ((number, part.blocks[i].compute()) for i in range(part.numblocks[0]))
@@ -185,9 +203,13 @@ def _chunks(source: Any, ndim: int, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def trajectories(source: Any, ndim: int, name: str = "X") -> Any:
-    """Return the trajectories of a source: the items of a list of them, or the source as the only one."""
+    """Return the trajectories of a source: the items of a list of them, or the source alone."""
     if isinstance(source, (list, tuple)):
-        return source if any(is_iterator(part) or np.ndim(part) == ndim for part in source) else [_array(source, name)]
+        return (
+            source
+            if any(is_iterator(part) or np.ndim(part) == ndim for part in source)
+            else [_array(source, name)]
+        )
     return [source]
 
 

@@ -1,8 +1,9 @@
 """Sums of forms over samples, which can be added and subtracted; those of time-lagged pairs, too.
 
-Second moments are kept centered, Σ w (a - ā)(b - b̄)ᵀ. Computing them as the raw moment Σ w a bᵀ minus the product of
-means loses digits if functions hardly vary around a large mean, as a wide kernel's sections do, or log-densities of
--1e6. Merging centered parts by the formula of Chan, Golub and LeVeque (1983) does not.
+Second moments are kept centered, Σ w (a - ā)(b - b̄)ᵀ. Computing them as the raw moment Σ w a bᵀ
+minus the product of means loses digits if functions hardly vary around a large mean, as a wide
+kernel's sections do, or log-densities of -1e6. Merging centered parts by the formula of Chan, Golub
+and LeVeque (1983) does not.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ FORMS = ("mass", "values", "dirichlet", "gradients", "linear", "lagged")
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    r"""Sums over samples x with weights w, of a basis φ of p functions. Forms that were not requested are None.
+    r"""Sums over samples x with weights w, of p basis functions φ; forms not requested are None.
 
-    They can be added and subtracted: parts add to the whole, and the whole minus a fold is the rest, up to rounding.
-    Second moments are stored centered, so that a large mean of the functions or of the values costs no digits.
+    They can be added and subtracted: parts add to the whole, and the whole minus a fold is the
+    rest, up to rounding. Second moments are stored centered, so that a large mean of the functions
+    or of the values costs no digits.
 
     Attributes
     ----------
@@ -81,12 +83,15 @@ class Forms:
         """Σ w φ y, (p,)."""
         if self.value_scatter is None or self.mean is None or self.value_sum is None:
             return None
-        return self.value_scatter + self.mean * (self.value_sum / self.weight if self.weight > 0 else 0.0)
+        return self.value_scatter + self.mean * (
+            self.value_sum / self.weight if self.weight > 0 else 0.0
+        )
 
     def centered_mass(self) -> np.ndarray:
-        """Return E[(φ - Eφ)(φ - Eφ)ᵀ], (p, p): constants lie outside a kernel's span, so the mass is centered.
+        """Return E[(φ - Eφ)(φ - Eφ)ᵀ], (p, p), centered as constants lie outside a kernel's span.
 
-        It is never negative, and zero up to rounding along a combination of functions that is constant.
+        It is never negative, and zero up to rounding along a combination of functions that is
+        constant.
         """
         return self.get("mass_scatter") / self._positive_weight()
 
@@ -139,7 +144,7 @@ class Forms:
 
 @dataclass(frozen=True, eq=False)
 class Lagged:
-    r"""Moments over the pairs (x_t, x_{t+τ}) of trajectories, each pair with the weight of its first sample.
+    r"""Moments over pairs (x_t, x_{t+τ}) of trajectories, each with the weight of its first sample.
 
     Stored centered; the raw sums are properties. They can be added and subtracted.
 
@@ -174,14 +179,19 @@ class Lagged:
         return self.cross_scatter + _product(self.first_sum, self.second_sum, self.weight)
 
     def covariances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the covariances C00, C0τ and Cττ, each sample centered by the mean of its own side, as in VAMP."""
+        """Return covariances C00, C0τ and Cττ, each side centered by its own mean, as in VAMP."""
         weight = self._positive_weight()
-        return self.first_scatter / weight, self.cross_scatter / weight, self.second_scatter / weight
+        return (
+            self.first_scatter / weight,
+            self.cross_scatter / weight,
+            self.second_scatter / weight,
+        )
 
     def reversible(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the covariances C0 and Cτ of the pairs taken in both directions, centered by their common mean.
+        """Return the covariances C0 and Cτ of the pairs taken in both directions.
 
-        Both are symmetric, and |Cτ| <= C0: the estimate of a reversible chain has eigenvalues in [-1, 1].
+        The pairs are centered by their common mean. Both covariances are symmetric, and |Cτ| <= C0:
+        the estimate of a reversible chain has eigenvalues in [-1, 1].
         """
         weight = self._positive_weight()
         half = 0.5 * (self.first_sum - self.second_sum) / weight
@@ -192,18 +202,24 @@ class Lagged:
 
     def within(self, w: np.ndarray) -> Lagged:
         """Return the moments of combinations of the functions, the columns of w (p, k)."""
-        scatters = (w.T @ s @ w for s in (self.first_scatter, self.second_scatter, self.cross_scatter))
+        scatters = (
+            w.T @ s @ w for s in (self.first_scatter, self.second_scatter, self.cross_scatter)
+        )
         return Lagged(self.weight, self.first_sum @ w, self.second_sum @ w, *scatters)
 
     def about(self, mean: np.ndarray) -> Lagged:
         """Return the moments of the functions minus the constants ``mean`` (p,)."""
         return replace(
-            self, first_sum=self.first_sum - self.weight * mean, second_sum=self.second_sum - self.weight * mean
+            self,
+            first_sum=self.first_sum - self.weight * mean,
+            second_sum=self.second_sum - self.weight * mean,
         )
 
     def _positive_weight(self):
         if not self.weight > 0:
-            raise ValueError(f"weight={self.weight}: there is no pair of samples, all trajectories are too short")
+            raise ValueError(
+                f"weight={self.weight}: there is no pair of samples, all trajectories are too short"
+            )
         return self.weight
 
     def _combine(self, other, sign):
@@ -214,19 +230,27 @@ class Lagged:
             return merged(scatters(self, *names), scatters(other, *names), sign)
 
         first = together("first_sum", "first_sum", "first_scatter")
-        both_ways = self.first_scatter is self.second_scatter and other.first_scatter is other.second_scatter
+        both_ways = (
+            self.first_scatter is self.second_scatter
+            and other.first_scatter is other.second_scatter
+        )
         return Lagged(
             weight=self.weight + sign * other.weight,
             first_sum=self.first_sum + sign * other.first_sum,
             second_sum=self.second_sum + sign * other.second_sum,
             first_scatter=first,
-            second_scatter=first if both_ways else together("second_sum", "second_sum", "second_scatter"),
+            second_scatter=first
+            if both_ways
+            else together("second_sum", "second_sum", "second_scatter"),
             cross_scatter=together("first_sum", "second_sum", "cross_scatter"),
         )
 
 
 def lagged_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> Lagged:
-    """Return the moments of n pairs φ(x_t), φ(x_{t+τ}), the rows of ``first`` and ``second`` (n, p); n may be zero."""
+    """Return the moments of n pairs φ(x_t), φ(x_{t+τ}).
+
+    The pairs are the rows of ``first`` and ``second`` (n, p); n may be zero.
+    """
     first_sum, first = centered(weights, first)
     second_sum, second = centered(weights, second)
     return Lagged(
@@ -240,16 +264,20 @@ def lagged_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray | Non
 
 
 def reversible_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> Lagged:
-    """Return the moments of n pairs, the rows of ``first`` and ``second`` (n, p), each counted in either direction.
+    """Return the moments of n pairs, rows of ``first`` and ``second`` (n, p), in both directions.
 
-    Each direction has half of the weight of the pair, so that the moments are those of :meth:`Lagged.reversible`. With
-    u = φ(x_t) + φ(x_{t+τ}) and v = φ(x_t) - φ(x_{t+τ}) they are Σ w (uuᵀ ± vvᵀ) / 4: two symmetric products, where
-    :func:`lagged_sums` needs a general one besides.
+    Each direction has half of the weight of the pair, so that the moments are those of
+    :meth:`Lagged.reversible`. With u = φ(x_t) + φ(x_{t+τ}) and v = φ(x_t) - φ(x_{t+τ}) they are Σ w
+    (uuᵀ ± vvᵀ) / 4: two symmetric products, where :func:`lagged_sums` needs a general one besides.
     """
     n, p = first.shape
     weight = float(n if weights is None else weights.sum())
     shift = first.mean(axis=0) if n else np.zeros(p)
-    total, squares, (u, v) = np.zeros(p), [np.zeros((p, p), order="F") for _ in range(2)], np.empty((2, FEW, p))
+    total, squares, (u, v) = (
+        np.zeros(p),
+        [np.zeros((p, p), order="F") for _ in range(2)],
+        np.empty((2, FEW, p)),
+    )
     for rows in few(n):
         a, b = first[rows], second[rows]
         both = np.add(a, b, out=u[: len(a)]), np.subtract(a, b, out=v[: len(a)])
@@ -260,8 +288,11 @@ def reversible_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray |
             total += weights[rows] @ both[0]
             for part in both:
                 part *= np.sqrt(weights[rows])[:, None]
-        squares = [dsyrk(0.25, part.T, 1.0, square, overwrite_c=1) for part, square in zip(both, squares)]
-    plus, minus = (square + np.triu(square, 1).T for square in squares)  # dsyrk leaves the lower triangle zero
+        squares = [
+            dsyrk(0.25, part.T, 1.0, square, overwrite_c=1) for part, square in zip(both, squares)
+        ]
+    # dsyrk leaves the lower triangle zero
+    plus, minus = (square + np.triu(square, 1).T for square in squares)
     half = 0.5 * total
     if weight > 0:
         plus -= np.outer(half, half / weight)
@@ -270,10 +301,10 @@ def reversible_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray |
 
 
 def consecutive_sums(rows: np.ndarray, lagtime: int) -> Lagged:
-    """Return the moments of all pairs φ(x_t), φ(x_{t+τ}) of consecutive rows (n, p), more than τ of them.
+    """Return the moments of all pairs φ(x_t), φ(x_{t+τ}) of consecutive rows (n, p), where n > τ.
 
-    The second samples are the first ones without the head and with the tail of the rows, and so is their scatter.
-    The rows are overwritten.
+    The second samples are the first ones without the head and with the tail of the rows, and so is
+    their scatter. The rows are overwritten.
     """
     count = len(rows) - lagtime
     shift = rows.mean(axis=0)
@@ -296,18 +327,24 @@ def consecutive_sums(rows: np.ndarray, lagtime: int) -> Lagged:
 
 
 class Pairs:
-    """Pairs of rows a lagtime apart, from consecutive blocks: they cross the boundaries of blocks, not of trajectories.
+    """Pairs of rows a lagtime apart, from consecutive blocks.
 
-    Memory is that of one block and of ``lagtime`` rows.
+    They cross the boundaries of blocks, not of trajectories. Memory is that of one block and of
+    ``lagtime`` rows.
     """
 
     def __init__(self, lagtime: int):
         self._lagtime = lagtime
         self._kept: tuple[np.ndarray, ...] | None = None
-        self._buffer = np.empty((0, 0))  # a new array for every block would double the time of writing it
+        # a new array for every block would double the time of writing it
+        self._buffer = np.empty((0, 0))
 
-    def push(self, phi: np.ndarray, trajectory: np.ndarray, *companions: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Take the next rows and return those of φ that are in new pairs, in order, and companions of the first ones.
+    def push(
+        self, phi: np.ndarray, trajectory: np.ndarray, *companions: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        """Take the next rows and return those of φ that are in new pairs, in order.
+
+        The companions of the first rows of these pairs are returned, too.
 
         Parameters
         ----------
@@ -320,7 +357,8 @@ class Pairs:
         Returns
         -------
         rows : ndarray, shape (m + lagtime, p)
-            Pairs are ``lagtime`` rows apart; fewer rows if there is none. The next call overwrites them.
+            Pairs are ``lagtime`` rows apart; fewer rows if there is none. The next call overwrites
+            them.
         within : ndarray of bool, shape (m,)
             Whether a pair is within a trajectory.
         *companions : ndarray, shape (m,)
@@ -341,7 +379,7 @@ class Pairs:
 
 
 def centered(weights: np.ndarray | None, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Σ w a, and the rows √w (a - ā), for a (n, ...) and weights (n,); ``weights=None`` means ones.
+    """Return Σ w a, and the rows √w (a - ā), for a (n, ...) and weights (n,); None means ones.
 
     Products of such rows sum to scatters. If the total weight is zero, they are zero.
     """
@@ -358,9 +396,10 @@ def merged(
     second: tuple[float, np.ndarray, np.ndarray, np.ndarray],
     sign: float,
 ) -> np.ndarray:
-    """Return the scatter of two samples together (``sign`` = 1), or of the first without the second (-1).
+    """Return the scatter of both samples (``sign`` = 1), or of the first without the second (-1).
 
-    Each is (Σ w, Σ w a, Σ w b, scatter). Removing a part is adding its weights with the opposite sign.
+    Each is (Σ w, Σ w a, Σ w b, scatter). Removing a part is adding its weights with the opposite
+    sign.
     """
     (w, a, b, s), (v, c, d, t) = first, second
     total = s + t if sign > 0 else s - t

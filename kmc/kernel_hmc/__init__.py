@@ -1,1 +1,1 @@
-"""The default sampler's learning: rounds of a fit, chains on the surrogate, and a batch of evaluations."""
+"""The default sampler's learning: rounds of a fit, surrogate chains, and a batch of evaluations."""

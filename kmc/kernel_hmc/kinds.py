@@ -1,7 +1,7 @@
 """Kinds of surrogates, and the choice of the one that predicts new values best.
 
-The log-density itself is regressed, or the outputs of a model's simulator: whatever has predicted the values since the
-last search better.
+The log-density itself is regressed, or the outputs of a model's simulator: whatever has predicted
+the values since the last search better.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class Kind(Protocol):
     def first(self, seen: Seen, rng: np.random.Generator) -> Process:
         """Fit to the first points."""
 
-    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
+    def again(
+        self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator
+    ) -> Process:
         """Search for hyperparameters, from those of the last process and from ``start``."""
 
     def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Process:
@@ -43,7 +45,9 @@ class OfLogDensity:
         """See :class:`Kind`."""
         return first_fit(seen, rng)
 
-    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
+    def again(
+        self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator
+    ) -> Process:
         """See :class:`Kind`."""
         return fit_again(seen, last, start, rng)
 
@@ -59,8 +63,8 @@ class OfLogDensity:
 def kinds_of(structure: Structure | None, approximation: Approximation | None = None) -> list[Kind]:
     """Return the kinds for a model, the first one to begin with.
 
-    With the structure of a model with a simulator its outputs are regressed, too; with a cheap simulator, their
-    difference from its own.
+    With the structure of a model with a simulator its outputs are regressed, too; with a cheap
+    simulator, their difference from its own.
     """
     kinds: list[Kind] = [OfLogDensity()]
     if structure is not None:
@@ -89,8 +93,10 @@ class KindChoice:
         """Return the kind in use."""
         return self._kinds[self._used]
 
-    def again(self, seen: Seen, last: Process, n_searches: int, typical: float, rng: np.random.Generator) -> Process:
-        """Fit each kind again, and return the process of the one that has predicted better since the last search.
+    def again(
+        self, seen: Seen, last: Process, n_searches: int, typical: float, rng: np.random.Generator
+    ) -> Process:
+        """Fit each kind again and return the process of the better predictor since the last search.
 
         ``typical`` is the log-density of typical draws: errors at deeper values count less.
         """
@@ -99,13 +105,18 @@ class KindChoice:
             return self._kinds[0].again(seen, last, start, rng)
         if self._tried:
             new = slice(self._n_tried, None)
-            losses = [_loss(process, seen.points[new], seen.values[new], typical) for process in self._tried]
+            losses = [
+                _loss(process, seen.points[new], seen.values[new], typical)
+                for process in self._tried
+            ]
             other = int(np.argmin(losses))
             if losses[other] < _BETTER * losses[self._used]:
                 self._used = other
         tried = self._tried or [last]
         self._tried = [
-            kind.again(seen, tried[i], start, rng) if i < len(tried) else kind.beside(seen, last, rng)
+            kind.again(seen, tried[i], start, rng)
+            if i < len(tried)
+            else kind.beside(seen, last, rng)
             for i, kind in enumerate(self._kinds)
         ]
         self._n_tried = len(seen.values)
@@ -113,7 +124,7 @@ class KindChoice:
 
 
 def _loss(process, points, values, typical):
-    """Return the weighted mean square of a process's errors at new values (k,), as those of batches."""
+    """Return a process's mean squared error at new values (k,), weighted as those of batches."""
     forecast = process.forecast(points)
     weight = np.exp(0.5 * np.minimum(np.fmax(forecast, values) - typical, 0.0))
     error = np.clip(values - forecast, -MOST, MOST)

@@ -1,9 +1,10 @@
-"""Learn a posterior by rounds: fit, sample the surrogate, choose a batch, evaluate, compare with the prediction.
+"""Learn a posterior by rounds: fit, sample the surrogate, choose a batch and evaluate it.
 
-The evaluations so far are regressed by a Gaussian process, which knows how uncertain it is. Chains
-sample it at several powers, and their draws are the candidates of the next evaluations: those that
-are uncertain although their density is not small. Learning ends when the predictions are good or
-the budget is used.
+Each round ends with a comparison of the values with their prediction. The evaluations so far are
+regressed by a Gaussian process, which knows how uncertain it is. Chains sample it at several
+powers, and their draws are the candidates of the next evaluations: those that are uncertain
+although their density is not small. Learning ends when the predictions are good or the budget is
+used.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ class Settings:
     """Numbers of the rounds."""
 
     excess: tuple[float, ...] = (0.0, 1.0, 5.0)
-    """Nats by which a normal's draws at the powers that chains sample are deeper on average than those at power 1. At
-    the same power in all dimensions, draws were too deep in many for the tails of the posterior to be learned.
+    """Nats by which a normal's draws at the chains' powers are deeper on average than at power 1.
+
+    At the same power in all dimensions, draws were too deep in many for the tails of the posterior
+    to be learned.
     """
     chains: tuple[int, ...] = (24, 12, 12)
     """Number of chains at each power."""
@@ -58,7 +61,10 @@ class Settings:
     lost: float = 0.01
     """Share of the blocks that may end where the density is not known when learning ends."""
     deep: float = 0.05
-    """Share of the frozen surrogate's draws that may be deep below what it predicts when learning ends."""
+    """Share of the draws that may be deep below the prediction when learning ends.
+
+    The draws and the prediction are those of the frozen surrogate.
+    """
     elsewhere: tuple[float, int] = (0.01, 2)
     """Part of the evaluations so far, and least number: points of each source before the freeze."""
     refit: float = 0.15
@@ -80,7 +86,8 @@ ELSEWHERE: tuple[type[Source], ...] = (Exchanges, Beyond)
 
 _LOWEST = 0.01  # share of the draws that are lower than values elsewhere which count
 _SAME = 1e-3  # standard deviations between points that are one
-_FARTHEST = 1e8  # spreads of the points: squares of the coordinates of one that is farther leave no digits of others
+# spreads of the points: squares of the coordinates of one that is farther leave no digits of others
+_FARTHEST = 1e8
 _SHORT, _LONG = 2, 32  # moves in a block of a chain, for draws of the learned process
 _AGREE = 1.1  # largest R-hat of chains that agree
 
@@ -98,19 +105,21 @@ class Learning:
     gradients : ndarray, shape (n, d), optional
         Gradients of the log-density where they are known, rows of NaN elsewhere.
     given : int
-        Number of the first points that were not evaluated for this run: batches are no larger because of them.
+        Number of the first points that were not evaluated for this run: batches are no larger
+        because of them.
     least : int
         Smallest size of a batch.
     noisy : bool
-        Whether the values have noise, which no number of them takes away. Otherwise what the regression calls noise is
-        an error that more values mend.
+        Whether the values have noise, which no number of them takes away. Otherwise what the
+        regression calls noise is an error that more values mend.
     outputs : ndarray, shape (n, k), optional
         Outputs of a simulator where they are known, rows of NaN elsewhere.
     structure : Structure, optional
-        What the log-density is of these outputs: then they are regressed, or the log-density itself, whatever predicts
-        new values better.
+        What the log-density is of these outputs: then they are regressed, or the log-density
+        itself, whatever predicts new values better.
     approximation : Approximation, optional
-        A cheap simulator of these outputs: then one more candidate regresses the difference from it.
+        A cheap simulator of these outputs: then one more candidate regresses the difference from
+        it.
     known : KnownPart, optional
         What is known of the log-density: it need not be learned.
     starts : range
@@ -129,7 +138,8 @@ class Learning:
     moves : int
         In a block of a chain that :meth:`sample` has made.
     ratio : float
-        Of errors to the process's standard deviations, by the last batches; 1 as long as they are too few.
+        Of errors to the process's standard deviations, by the last batches; 1 as long as they are
+        too few.
 
     Raises
     ------
@@ -156,23 +166,34 @@ class Learning:
     ):
         if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():
             raise ValueError(
-                f"points has shape {points.shape}: expected (n, d), n >= 2, with a finite log-density at least at one"
+                f"points has shape {points.shape}: expected (n, d), n >= 2, with a finite "
+                f"log-density at least at one"
             )
         near = _near(points, points)
         self.points, self.values = points[near], values[near]
-        self.gradients = np.full(self.points.shape, np.nan) if gradients is None else gradients[near]
+        self.gradients = (
+            np.full(self.points.shape, np.nan) if gradients is None else gradients[near]
+        )
         self.outputs = None if outputs is None else outputs[near]
         self._starting = np.flatnonzero(np.isin(np.flatnonzero(near), starts))
-        self._rng, self._given, self._least, self._noisy, self._settings = rng, given, least, noisy, settings
+        self._rng, self._given, self._least, self._noisy, self._settings = (
+            rng,
+            given,
+            least,
+            noisy,
+            settings,
+        )
         self._known = known
         self._kinds = KindChoice(kinds_of(structure, approximation))
-        self.left_out = self.points[:0], self.values[:0]  # what was evaluated, and is not learned from
+        # what was evaluated, and is not learned from
+        self.left_out = self.points[:0], self.values[:0]
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
         self._is_last = False  # whether it is asked for when learning would end
         self._forecast = self._sds = np.empty(0)
         self._typical = self._lowest = self._roughness = 0.0
-        self._surprises = self.points[:0]  # where the density was not expected to be so high, since the last search
+        # where the density was not expected to be so high, since the last search
+        self._surprises = self.points[:0]
         self._doubt = MOST
         self.n_fits = self._searches = 0
         self._due = 0.0
@@ -182,7 +203,8 @@ class Learning:
         self._last_sources = [source() for source in AT_THE_END]
         self._others = [source() for source in ELSEWHERE]
         self.moves, self._settled = _SHORT, False
-        self._heads: list[tuple[Source, int]] = []  # sources, and how many points each has at the head of the batch
+        # sources, and how many points each has at the head of the batch
+        self._heads: list[tuple[Source, int]] = []
         self.modes: Modes | None = None
         self._record: list[Prediction] = []
         self._tests = np.empty(0, bool)  # whether draws that nobody chose have density, in order
@@ -195,7 +217,8 @@ class Learning:
     def error(self) -> float:
         """The error of the process at its draws in nats.
 
-        It is the standard deviation there, as calibrated by the last batches; infinite as long as there are too few.
+        It is the standard deviation there, as calibrated by the last batches; infinite as long as
+        there are too few.
         """
         ratio = calibration(self._record, 10 + self.points.shape[1])
         return min(ratio * self._doubt, MOST) if np.isfinite(ratio) else np.inf
@@ -210,9 +233,14 @@ class Learning:
 
         It goes on as long as chains go where the density is not known.
         """
-        if self._chains is None or self.process.temperature > 1.0 or self._chains.lost > self._settings.lost:
+        if (
+            self._chains is None
+            or self.process.temperature > 1.0
+            or self._chains.lost > self._settings.lost
+        ):
             return False
-        # Chosen points are mostly deep, so it takes long until they say how far errors can be believed: draws will.
+        # Chosen points are mostly deep, so it takes long until they say how far errors can be
+        # believed: draws will.
         return self._is_learned(left, self.error if np.isfinite(self.error) else self._doubt)
 
     def propose(self, most: int) -> np.ndarray:
@@ -224,12 +252,14 @@ class Learning:
         return self._batch
 
     def propose_last(self, most: int) -> np.ndarray:
-        """Return points (k, d) of a batch that is asked for when learning would end; none if it ends."""
+        """Return points (k, d) of a batch asked for when learning would end; none if it ends."""
         known = self._known_to_sources(False)
         heads = list(_from(self._last_sources, known, most))
         points = np.vstack([self.points[:0], *heads])
         if len(points):
-            self._heads = [(source, len(own)) for source, own in zip(self._last_sources, heads, strict=True)]
+            self._heads = [
+                (source, len(own)) for source, own in zip(self._last_sources, heads, strict=True)
+            ]
             self._ask(points, last=True)
         return points
 
@@ -237,7 +267,12 @@ class Learning:
         self._batch, self._is_last = points, last
         self._forecast, self._sds = self.process.forecast(points), self._deviations(points)
 
-    def tell(self, values: np.ndarray, gradients: np.ndarray | None = None, outputs: np.ndarray | None = None) -> None:
+    def tell(
+        self,
+        values: np.ndarray,
+        gradients: np.ndarray | None = None,
+        outputs: np.ndarray | None = None,
+    ) -> None:
         """Compare the values (b,) of the batch with their predictions, and keep them.
 
         Gradients (b, d) and outputs (b, k) are kept, too, where they are known.
@@ -254,15 +289,24 @@ class Learning:
             start += count
         if self._is_last and self._surprise(self._batch, self._forecast, values):
             self._doubt = MOST
-        kept = values >= (self._lowest if self._is_last else -np.inf)  # a way up is no part of the posterior
-        self.left_out = np.vstack([self.left_out[0], self._batch[~kept]]), np.append(self.left_out[1], values[~kept])
-        self._keep(self._batch[kept], values[kept], *(None if a is None else a[kept] for a in (gradients, outputs)))
+        # a way up is no part of the posterior
+        kept = values >= (self._lowest if self._is_last else -np.inf)
+        self.left_out = (
+            np.vstack([self.left_out[0], self._batch[~kept]]),
+            np.append(self.left_out[1], values[~kept]),
+        )
+        self._keep(
+            self._batch[kept],
+            values[kept],
+            *(None if a is None else a[kept] for a in (gradients, outputs)),
+        )
         self._batch = None
 
     def fit(self, *, search: bool | None = None) -> None:
         """Fit to all values, and sample the fit.
 
-        Hyperparameters are searched for now and then, as this costs most, unless ``search`` says whether.
+        Hyperparameters are searched for now and then, as this costs most, unless ``search`` says
+        whether.
         """
         settings, rng = self._settings, self._rng
         seen = self._seen
@@ -275,7 +319,9 @@ class Learning:
             self.process = self._kinds.used.conditioned(seen, self.process, rng)
         self.n_fits += 1
         self.moves, self._settled = _SHORT, False
-        self._roughness = self.process.temperature * np.exp(self.process.regression.hyperparameters.noise)
+        self._roughness = self.process.temperature * np.exp(
+            self.process.regression.hyperparameters.noise
+        )
         chains = self._restarted()
         if search:
             self._searches += 1
@@ -298,17 +344,20 @@ class Learning:
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
         heights = self.process.forecast(self.draws)
-        self._typical, self._lowest = float(np.median(heights)), float(np.quantile(heights, _LOWEST))
+        self._typical, self._lowest = (
+            float(np.median(heights)),
+            float(np.quantile(heights, _LOWEST)),
+        )
         known = self.noise_sd  # which is no doubt
         errors = np.sqrt(self._deviations(self.draws[::8]) ** 2 - known**2)
         self._doubt = float(np.sqrt(np.mean(np.minimum(errors, MOST) ** 2)))
 
     def sample(self, blocks: int, rng: np.random.Generator) -> np.ndarray:
-        """Return draws (m, d) of the process at power 1, one after each of so many blocks of each chain.
+        """Return draws (m, d) of the process at power 1, one after each block of each chain.
 
-        Chains go on in blocks of twice as many moves until they agree, as learning may end before they have travelled
-        along a ridge. Where that does not bring them closer, they are in regions that no longer blocks connect. Later
-        blocks of the same process are as long.
+        Chains go on in blocks of twice as many moves until they agree, as learning may end before
+        they have travelled along a ridge. Where that does not bring them closer, they are in
+        regions that no longer blocks connect. Later blocks of the same process are as long.
         """
         assert self._chains is not None
         settled, self._settled, apart = self._settled, True, np.inf
@@ -336,11 +385,15 @@ class Learning:
         """Return at most so many points (k, d) where no draws are: see :meth:`passes`."""
         share, least = self._settings.elsewhere
         each = max(int(share * len(self.values)), least)
-        return np.vstack([self.points[:0], *_from(self._others, self._known_to_sources(False), most, each)])
+        return np.vstack(
+            [self.points[:0], *_from(self._others, self._known_to_sources(False), most, each)]
+        )
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Return the log-density that draws are of, at the rows of x (k, d), (k,)."""
-        return self.process.log_density(x) - doubts(self.process, x, self.ratio, self._settings.slope)
+        return self.process.log_density(x) - doubts(
+            self.process, x, self.ratio, self._settings.slope
+        )
 
     def passes(
         self,
@@ -352,10 +405,11 @@ class Learning:
         above: int = 0,
         outputs: np.ndarray | None = None,
     ) -> bool:
-        """Keep the values (k,) at points (k, d), and return whether learning should end, with so many evaluations left.
+        """Keep the values (k,) at points (k, d), and return whether learning should end.
 
-        The first ``drawn`` points are draws of the process, ``above`` of them from above, which no chain has come to:
-        learning goes on if many are deep below the prediction, as their values mend that. The others are elsewhere: it
+        ``left`` is the number of evaluations that are left. The first ``drawn`` points are draws of
+        the process, ``above`` of them from above, which no chain has come to: learning goes on if
+        many are deep below the prediction, as their values mend that. The others are elsewhere: it
         goes on if one is not lower than nearly all draws, and was not expected to be.
         """
         forecast = self.process.forecast(points)
@@ -365,17 +419,21 @@ class Learning:
         deep = np.isfinite(values[:drawn]) & ~self.right
         self._keep(points, values, None, outputs)
         found = self._surprise(points[drawn:], forecast[drawn:], values[drawn:])
-        return not found and deep.mean() <= self._settings.deep and self._is_learned(left, self.error)
+        return (
+            not found and deep.mean() <= self._settings.deep and self._is_learned(left, self.error)
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return facts of the surrogate for the results' attributes."""
         return self.process.facts(self.draws) | {
-            "surrogate_loo_sd": np.hypot(min(calibration(self._record, 1) * self._doubt, MOST), self.noise_sd),
+            "surrogate_loo_sd": np.hypot(
+                min(calibration(self._record, 1) * self._doubt, MOST), self.noise_sd
+            ),
             "surrogate_n_values": len(self.values),
         }
 
     def _surprise(self, points, forecast, values):
-        """Return whether the density is not lower than at nearly all draws, and was not expected to be."""
+        """Return whether the density is unexpectedly not lower than at nearly all draws."""
         found = values > np.maximum(forecast + SURPRISE, self._lowest)
         if found.any():
             self._due = 0.0  # another mode, or more of this one: search at once, with chains there
@@ -383,11 +441,27 @@ class Learning:
         return bool(found.any())
 
     def _known_to_sources(self, searched):
-        return Known(self._seen, self.process, self._lowest, self._typical, searched, self._starting, self._rng)
+        return Known(
+            self._seen,
+            self.process,
+            self._lowest,
+            self._typical,
+            searched,
+            self._starting,
+            self._rng,
+        )
 
     @property
     def _seen(self):
-        return Seen(self.points, self.values, self.draws, self.gradients, self._noisy, self.outputs, self._known)
+        return Seen(
+            self.points,
+            self.values,
+            self.draws,
+            self.gradients,
+            self._noisy,
+            self.outputs,
+            self._known,
+        )
 
     def _keep(self, points, values, gradients, outputs):
         near = _near(points, self.points)
@@ -409,10 +483,15 @@ class Learning:
         dim, n = self.points.shape[1], len(self.values)
         last = self._tests[-2 * (10 + dim) :]
         behind = 1.0 - float(last.mean()) if len(last) else 0.0
-        return is_learned(error, n, left, noise=self.noise_sd, lost=min(behind + unseen(n, dim), 1.0))
+        return is_learned(
+            error, n, left, noise=self.noise_sd, lost=min(behind + unseen(n, dim), 1.0)
+        )
 
     def _deviations(self, points):
-        """Return the process's standard deviations at points (k, d) in nats, (k,), at least that of its noise."""
+        """Return standard deviations (k,) of the process at points (k, d) in nats.
+
+        They are at least that of its noise.
+        """
         sd = self.process.standard_deviations(points)
         return np.hypot(self.process.temperature * sd, self._roughness)
 
@@ -429,10 +508,16 @@ class Learning:
             self._due = 0.0  # chains cannot move: the fit is wrong
         heads = [
             points[_is_new(self.process, points, self.points)]
-            for points in _from(self._sources, self._known_to_sources(self._searched), size - typical)
+            for points in _from(
+                self._sources, self._known_to_sources(self._searched), size - typical
+            )
         ]
-        self._heads = [(source, len(points)) for source, points in zip(self._sources, heads, strict=True)]
-        best = choose(self.process, pool, powers, size - typical, np.vstack([self.points[:0], *heads]))
+        self._heads = [
+            (source, len(points)) for source, points in zip(self._sources, heads, strict=True)
+        ]
+        best = choose(
+            self.process, pool, powers, size - typical, np.vstack([self.points[:0], *heads])
+        )
         draws = self._positions[:, self._chains.powers == 1.0].reshape(-1, dim)
         draws = np.unique(draws, axis=0)
         draws = draws[_is_new(self.process, draws, np.vstack([self.points, best]))]
@@ -440,7 +525,10 @@ class Learning:
         return np.vstack([best, draws[self._rng.choice(len(draws), typical, replace=False)]])
 
     def _restarted(self):
-        """Return chains of which some, or all that there are not yet, start from the best points, or from surprises."""
+        """Return chains of which some start anew, or all if there are none yet.
+
+        They start from the best points, or from surprises.
+        """
         settings, rng, last = self._settings, self._rng, self._chains
         best = np.argsort(-self.values, kind="stable")[: max(5, len(self.values) // 4)]
         if last is None:
@@ -455,7 +543,7 @@ class Learning:
 
 
 def _near(points, others):
-    """Return which points (k, d) are not so far from the others that these have no digits beside them."""
+    """Return which points (k, d) are near enough for the others to have digits beside them."""
     center = np.median(others, axis=0)
     spread = np.median(np.abs(others - center), axis=0)
     return np.all((np.abs(points - center) <= _FARTHEST * spread) | (spread == 0.0), axis=1)
@@ -470,7 +558,7 @@ def _from(sources, known, most, each=None):
 
 
 def _is_new(process, points, known):
-    """Return which points (k, d) are none of the known ones (n, d): chains that stand still are there."""
+    """Return which points (k, d) are not known ones (n, d): chains that stand still are there."""
     z = process.coordinates
     distances, _ = cKDTree(z(known)).query(z(points))
     return distances > _SAME

@@ -1,7 +1,8 @@
 """Modes of the regression, and jumps between them.
 
-Hamiltonian trajectories stay in a mode. A jump maps one mode to another: x' = m_j + L_j L_i⁻¹ (x - m_i), with the
-center m and a square root L of the covariance of each. Its Jacobian is |L_j| / |L_i|, and the way back is the same.
+Hamiltonian trajectories stay in a mode. A jump maps one mode to another: x' = m_j + L_j L_i⁻¹ (x -
+m_i), with the center m and a square root L of the covariance of each. Its Jacobian is |L_j| /
+|L_i|, and the way back is the same.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class Modes(NamedTuple):
         apart = zip(self.roots[source], x - self.centers[source], strict=True)
         white = np.array([np.linalg.solve(root, difference) for root, difference in apart])
         moved = self.centers[to] + np.einsum("nij,nj->ni", self.roots[to], white)
-        change = np.where(self._nearest(moved) == to, self.log_volumes[to] - self.log_volumes[source], -np.inf)
+        change = np.where(
+            self._nearest(moved) == to, self.log_volumes[to] - self.log_volumes[source], -np.inf
+        )
         return moved, change
 
     def _nearest(self, x):
@@ -51,7 +54,7 @@ class Modes(NamedTuple):
 
 
 def find_modes(process: Process, points: np.ndarray) -> Modes | None:
-    """Return the modes of the process's mean that are found from some of the points (n, d), None if there is one."""
+    """Return modes of the process's mean found from some points (n, d), or None if there is one."""
     z = process.coordinates(points)
     heights = process.heights(points)
     corners = np.stack([z.min(axis=0), z.max(axis=0)])
@@ -65,8 +68,13 @@ def find_modes(process: Process, points: np.ndarray) -> Modes | None:
     roots = np.array([_root(process, top) for top in maxima])
     with np.errstate(divide="ignore"):
         volumes = np.log(np.abs(np.diagonal(roots, axis1=1, axis2=2))).sum(axis=1)
-    wide = np.isfinite(volumes)  # in a funnel's neck one may have no volume in floating-point numbers
-    return Modes(process.back(np.array(maxima))[wide], roots[wide], volumes[wide]) if wide.sum() > 1 else None
+    # in a funnel's neck one may have no volume in floating-point numbers
+    wide = np.isfinite(volumes)
+    return (
+        Modes(process.back(np.array(maxima))[wide], roots[wide], volumes[wide])
+        if wide.sum() > 1
+        else None
+    )
 
 
 def far_apart(points: np.ndarray, first: int, most: int) -> np.ndarray:
@@ -98,7 +106,9 @@ def maximum(process: Process, start: np.ndarray, corners: np.ndarray) -> np.ndar
 
     bounds = list(zip(corners.min(axis=0), corners.max(axis=0), strict=True))
     start = np.clip(start, corners.min(axis=0), corners.max(axis=0))
-    return minimize(depth, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}).x
+    return minimize(
+        depth, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}
+    ).x
 
 
 def _separate(process, one, other):

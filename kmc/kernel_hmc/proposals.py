@@ -1,7 +1,8 @@
-"""The moves of the main phase: the ends of inner chains on the frozen surrogate, and moves that ignore it.
+"""The main phase's moves: ends of inner chains on the frozen surrogate, and moves that ignore it.
 
-Each proposal is that of the first move whose turn it is, by probabilities that depend on nothing; the surrogate has its
-turn if no other one has. Any such mixture leaves the target invariant. benchmarks/ablation.py says what each is worth.
+Each proposal is that of the first move whose turn it is, by probabilities that depend on nothing;
+the surrogate has its turn if no other one has. Any such mixture leaves the target invariant.
+benchmarks/ablation.py says what each is worth.
 """
 
 from __future__ import annotations
@@ -16,14 +17,21 @@ from kmc.samplers.base import MOVES
 from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chains
 from kmc.samplers.local_mixture import LocalMixture, local_mixture
 from kmc.samplers.moves import Move, archive_move, propose_one_of
-from kmc.samplers.tuning import Trials, choose_inner_chain_length, ends_of, longest_axis, with_step_size
+from kmc.samplers.tuning import (
+    Trials,
+    choose_inner_chain_length,
+    ends_of,
+    longest_axis,
+    with_step_size,
+)
 from kmc.samplers.walkers import Proposal
 from kmc.surrogate.density import Component
 
 SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
 _JUMP = MOVES.index("mode-jump")
 
-_TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
+# chains used to choose the step size, and the length of inner chains
+_TRIALS, _LENGTH_TRIALS = 64, 512
 
 
 class OtherMove(Protocol):
@@ -95,9 +103,10 @@ class ProposalMixture(NamedTuple):
         small_step_probability: float,
         tempered_probability: float,
     ) -> ProposalMixture:
-        """Choose step size and length of inner chains by trials from draws z (n, d), in the surrogate's coordinates.
+        """Choose step size and length of inner chains by trials from draws z (n, d).
 
-        ``trajectory_length`` is relative to the longest axis of the draws.
+        The draws are in the surrogate's coordinates, and ``trajectory_length`` is relative to their
+        longest axis.
         """
         mixture = local_mixture(z)
         length = trajectory_length * longest_axis(z)
@@ -105,18 +114,25 @@ class ProposalMixture(NamedTuple):
         trials = Trials(surrogate.jit_state, z[:_TRIALS], mixture)
         inner = with_step_size(trials, inner, rng)
         # Trials see correlations above 0.1, which would cost every fifth effective draw.
-        longest = 2 * choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
+        longest = 2 * choose_inner_chain_length(
+            trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng
+        )
         return cls(surrogate, others, mixture, inner, longest // 2, longest, tempered_probability)
 
     def ends(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return the end points (n, d) of the longest inner chains from z (n, d), in the surrogate's coordinates."""
+        """Return the end points (n, d) of the longest inner chains from z (n, d).
+
+        Both are in the surrogate's coordinates.
+        """
         trials = Trials(self.surrogate.jit_state, z, self.mixture)
         return ends_of(trials, z, self.longest_chain, options=self.inner, rng=rng)
 
-    def propose(self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]) -> list[Proposal]:
-        """Return a proposal from each position (d,), as if they were made one by one; inner chains run side by side.
+    def propose(
+        self, rngs: Sequence[np.random.Generator], positions: Sequence[np.ndarray]
+    ) -> list[Proposal]:
+        """Return a proposal from each position (d,), as if they were made one by one.
 
-        The kind of move does not depend on the position.
+        Inner chains run side by side. The kind of move does not depend on the position.
         """
         found: list[Proposal | None] = []
         lengths, powers = [], []
@@ -145,19 +161,25 @@ class ProposalMixture(NamedTuple):
         return [proposal for proposal in found if proposal is not None]
 
     def _ended(self, x, power, end):
-        move, n_steps, step_size = SURROGATE if power == 1.0 else TEMPERED, int(end.n_steps), self.inner.step_size
+        move, n_steps, step_size = (
+            SURROGATE if power == 1.0 else TEMPERED,
+            int(end.n_steps),
+            self.inner.step_size,
+        )
         if not end.moved:
             return Proposal(x, 0.0, move, moved=False, n_steps=n_steps, step_size=step_size)
         y = self.surrogate.back(end.position[None])[0]
-        # The inner chain leaves a density of the transported coordinates invariant: as a density of x, it has their
-        # Jacobian as a factor.
+        # The inner chain leaves a density of the transported coordinates invariant: as a density of
+        # x, it has their Jacobian as a factor.
         now, then = self.surrogate.transport.log_jacobian(np.stack([x, y]))
         log_ratio = float(end.log_ratio + now - then)
-        return Proposal(y, log_ratio, move, True, n_steps, step_size, float(end.energy), bool(end.diverging))
+        return Proposal(
+            y, log_ratio, move, True, n_steps, step_size, float(end.energy), bool(end.diverging)
+        )
 
 
 def flattest(dim: int) -> float:
-    """Return the smallest power of the surrogate at which proposals are made: 1 / (1 + 2 / sqrt(d))."""
+    """Return the smallest power of the surrogate for proposals: 1 / (1 + 2 / sqrt(d))."""
     return 1.0 / (1.0 + 2.0 / np.sqrt(dim))
 
 

@@ -1,10 +1,11 @@
 """Where evaluations are made: at chosen draws of the surrogate, and at points of other sources.
 
-A batch has the points of some sources at its head, and for the rest draws of the surrogate at several powers, chosen
-where the regression is uncertain and the density is not small. The sources go where the surrogate's chains do not, and
-something may be. Others than those of batches are asked when learning would end, or before the surrogate is frozen.
-Each is an entry of a list in :mod:`kmc.kernel_hmc.learning`, and learning works without it: benchmarks/ablation.py says
-what it is worth.
+A batch has the points of some sources at its head, and for the rest draws of the surrogate at
+several powers, chosen where the regression is uncertain and the density is not small. The sources
+go where the surrogate's chains do not, and something may be. Others than those of batches are asked
+when learning would end, or before the surrogate is frozen. Each is an entry of a list in
+:mod:`kmc.kernel_hmc.learning`, and learning works without it: benchmarks/ablation.py says what it
+is worth.
 """
 
 from __future__ import annotations
@@ -25,29 +26,42 @@ CANDIDATES = (160, 120, 120)
 """Draws at each power among which a batch is chosen."""
 
 TYPICAL = 0.25
-"""Share of a batch that is drawn at power 1 without a choice: how well these are predicted is how well the surrogate
-proposes.
+"""Share of a batch that is drawn at power 1 without a choice.
+
+How well these are predicted is how well the surrogate proposes.
 """
 
 RADII = tuple(0.25 * 2.0**k for k in range(6))
-"""Half the widths of the cubes around the best point in which a step of a climb may end, in standard deviations of the
-points that count: as many of them are allowed as earlier steps were good for, as in trust-region methods (Conn, Gould
-and Toint 2000, Trust-Region Methods, SIAM).
+"""Half the widths of the cubes around the best point in which a step of a climb may end.
+
+The unit is the standard deviation of the points that count. As many of the cubes are allowed as
+earlier steps were good for, as in trust-region methods (Conn, Gould and Toint 2000, Trust-Region
+Methods, SIAM).
 """
 
 LOST = 2
-"""Cubes that are not allowed any more after a step that found no higher value; one more is after one that did."""
+"""Cubes that are not allowed any more after a step that found no higher value.
+
+One more is allowed after a step that did.
+"""
 
 WORTH = 1.0
 """Nats that a step of a climb must promise."""
 
 LONG = 2.0
-"""Length of a step beyond the draws, in standard deviations of those around its start, in their widest direction."""
+"""Length of a step beyond the draws, in standard deviations of those around its start.
+
+These are the standard deviations in their widest direction.
+"""
 
 SURPRISE = 1.0
-"""Nats above the forecast by which a value elsewhere than at the draws says that the surrogate lacks something."""
+"""Nats above the forecast by which a value says that the surrogate lacks something.
 
-_AROUND = 0.5  # standard deviations of the draws: spread of the first points of a climb from a start
+The value is elsewhere than at the draws.
+"""
+
+# standard deviations of the draws: spread of the first points of a climb from a start
+_AROUND = 0.5
 _NEAR = 2  # of them that are compared with the forecast
 _ENDS = 0.05  # share of the steps beyond the draws of which some are taken: the likeliest ones
 _KINDS = 2, 3  # numbers of like groups that are tried in exchanges
@@ -57,8 +71,13 @@ Climbing = Generator[np.ndarray, np.ndarray, None]
 """Yields points (k, d), and is sent their log-densities (k,)."""
 
 
-def candidates(positions: np.ndarray, powers: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return some distinct draws (n, d) of chains (blocks, k, d) at these powers (k,), and their powers (n,)."""
+def candidates(
+    positions: np.ndarray, powers: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return some distinct draws (n, d) of chains at these powers, and their powers (n,).
+
+    The chains have draws (blocks, k, d) and powers (k,).
+    """
     pool, kept = [], []
     for power, count in zip(np.unique(powers)[::-1], CANDIDATES):
         draws = positions[:, powers == power].reshape(-1, positions.shape[2])
@@ -68,14 +87,17 @@ def candidates(positions: np.ndarray, powers: np.ndarray, rng: np.random.Generat
     return distinct, np.concatenate(kept)[first]
 
 
-def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: int, first: np.ndarray) -> np.ndarray:
-    """Return at most ``count`` points: ``first`` (k, d), then some of the candidates (n, d), draws at powers (n,).
+def choose(
+    process: Process, candidates: np.ndarray, powers: np.ndarray, count: int, first: np.ndarray
+) -> np.ndarray:
+    """Return at most ``count`` points: ``first`` (k, d), then some of the candidates (n, d).
 
-    One after the other, candidates are taken that decrease the expected loss most: the sum over the candidates of σ² /
-    (1 + σ²) times their power, with σ² the variance of the log-density given the values chosen so far. It is a design
-    by the variance that is left (Cohn 1996), of a loss that saturates: where the log-density is wrong by some nats, a
-    proposal is lost, and more nats lose no more. Whether a point is behind a wall says only its own value: that has the
-    variance p (1 - p) of its chance p.
+    The candidates are draws at powers (n,). One after the other, those are taken that decrease the
+    expected loss most: the sum over the candidates of σ² / (1 + σ²) times their power, with σ² the
+    variance of the log-density given the values chosen so far. It is a design by the variance that
+    is left (Cohn 1996), of a loss that saturates: where the log-density is wrong by some nats, a
+    proposal is lost, and more nats lose no more. Whether a point is behind a wall says only its own
+    value: that has the variance p (1 - p) of its chance p.
 
     References
     ----------
@@ -100,7 +122,8 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
             score[chosen] = -np.inf
             j = int(np.argmax(score))
         chosen.append(j)
-        # Conditional on a value at j. No covariance is larger than the two variances allow, but for rounding far out.
+        # Conditional on a value at j. No covariance is larger than the two variances allow, but for
+        # rounding far out.
         largest = np.sqrt(variances)
         column = np.clip(covariances[j] / np.sqrt(variances[j] + noise), -largest, largest)
         covariances = covariances - np.outer(column, column)
@@ -127,7 +150,7 @@ class Source(ABC):
         """Return at most so many points (k, d)."""
 
     def tell(self, values: np.ndarray, highest: float) -> None:
-        """Take note of the values (k,) at the last points that were new, when ``highest`` was the highest one."""
+        """Note the values (k,) at the last new points, when ``highest`` was the highest one."""
         return
 
 
@@ -161,9 +184,9 @@ class Climb(Source):
 class Beyond(Source):
     """Steps beyond the draws to where the posterior may go on for all that is known.
 
-    A surrogate that falls too early there hides what is beyond it from its own chains. It is less sure there than
-    where it has reason to fall: steps are taken where the least number of its standard deviations would make the place
-    as high as the draws, and a surprise.
+    A surrogate that falls too early there hides what is beyond it from its own chains. It is less
+    sure there than where it has reason to fall: steps are taken where the least number of its
+    standard deviations would make the place as high as the draws, and a surprise.
     """
 
     def points(self, known: Known, most: int) -> np.ndarray:
@@ -189,10 +212,11 @@ class BeyondAtSearches(Beyond):
 
 
 class ClimbFromStarts(Source):
-    """Climbs from start points that are far below the draws, side by side: each may end in a mode of its own."""
+    """Climbs, side by side, from starts far below the draws: each may end in a mode of its own."""
 
     def __init__(self):
-        self._climbs: list[tuple[Climbing, np.ndarray]] | None = None  # and the points that each has asked for
+        # and the points that each has asked for
+        self._climbs: list[tuple[Climbing, np.ndarray]] | None = None
 
     def points(self, known: Known, most: int) -> np.ndarray:
         """See :class:`Source`."""
@@ -211,9 +235,9 @@ class ClimbFromStarts(Source):
 
 
 class Exchanges(Source):
-    """The highest point with exchanged blocks of coordinates, once: as high, where labels can be exchanged.
+    """The highest point with exchanged blocks of coordinates, once.
 
-    A value with noise would not tell.
+    It is as high, where labels can be exchanged. A value with noise would not tell.
     """
 
     def __init__(self):
@@ -225,15 +249,19 @@ class Exchanges(Source):
         return exchanges(known.seen.points[np.argmax(known.seen.values)], 0 if tried else most)
 
 
-def climb(seen: Seen, rng: np.random.Generator, cubes: int, last: Process | None = None) -> tuple[Process, np.ndarray]:
-    """Return a wide fit, from the last one, and the point (1, d) that promises most, or none, (0, d).
+def climb(
+    seen: Seen, rng: np.random.Generator, cubes: int, last: Process | None = None
+) -> tuple[Process, np.ndarray]:
+    """Return a wide fit, from the last one, and the most promising point (1, d), or none (0, d).
 
-    It is the maximum of a wide fit's mean in one of the smallest cubes around the best point, that with
-    the largest mean minus standard deviation: a step is as long as the fit is sure of.
+    It is the maximum of a wide fit's mean in one of the smallest cubes around the best point, that
+    with the largest mean minus standard deviation: a step is as long as the fit is sure of.
     """
     fit = fit_widely(seen, rng, last)
     steps = _maxima(
-        fit, RADII[:cubes], seen.points[np.argmax(np.where(np.isfinite(seen.values), seen.values, -np.inf))]
+        fit,
+        RADII[:cubes],
+        seen.points[np.argmax(np.where(np.isfinite(seen.values), seen.values, -np.inf))],
     )
     gains = fit.temperature * fit.heights(steps)
     errors = fit.temperature * fit.regression.standard_deviations(steps)
@@ -242,7 +270,7 @@ def climb(seen: Seen, rng: np.random.Generator, cubes: int, last: Process | None
 
 
 def _climbs_from_starts(known: Known) -> Iterator[Climbing]:
-    """Yield a climb from each of the starts that are below nearly all draws, or from some that are far apart."""
+    """Yield a climb from each start below nearly all draws, or from some that are far apart."""
     seen, process, rng = known.seen, known.process, known.rng
     values = seen.values[known.starts]
     below = known.starts[np.isfinite(values) & (values < known.lowest)]
@@ -256,13 +284,18 @@ def _climbs_from_starts(known: Known) -> Iterator[Climbing]:
 
 
 def climb_from(
-    seen: Seen, start: int, around: np.ndarray, forecast: np.ndarray, enough: float, rng: np.random.Generator
+    seen: Seen,
+    start: int,
+    around: np.ndarray,
+    forecast: np.ndarray,
+    enough: float,
+    rng: np.random.Generator,
 ) -> Climbing:
     """Climb from the point of that index, if the surrogate does not know the way up from there.
 
-    Two values nearby say whether it does. If not, the climb knows its own evaluations alone, so that it ends in the
-    mode on whose flank it began. Far below the highest value a surrogate need not hold to more than a share of the
-    depth (:data:`kmc.surrogate.mass.DEPTH`).
+    Two values nearby say whether it does. If not, the climb knows its own evaluations alone, so
+    that it ends in the mode on whose flank it began. Far below the highest value a surrogate need
+    not hold to more than a share of the depth (:data:`kmc.surrogate.mass.DEPTH`).
 
     Parameters
     ----------
@@ -284,7 +317,9 @@ def climb_from(
     values = np.append(values, (yield around[len(near) :]))
     cubes, fit = len(RADII), None
     while cubes > 0 and values.max() < enough:
-        fit, step = climb(Seen(points, values, points, np.full(points.shape, np.nan), seen.noisy), rng, cubes, fit)
+        fit, step = climb(
+            Seen(points, values, points, np.full(points.shape, np.nan), seen.noisy), rng, cubes, fit
+        )
         if not len(step):  # the fit is sure of none: it knows too little around the highest point
             step = points[[np.argmax(values)]] + rng.choice(around) - points[0]
         value = yield step
@@ -303,7 +338,9 @@ def _maxima(fit: Process, radii: Sequence[float], start: np.ndarray) -> np.ndarr
 
 
 def beyond(draws: np.ndarray) -> np.ndarray:
-    """Return points (2 n, d), two steps from each of the draws (n, d): in the widest direction around it, both ways.
+    """Return points (2 n, d), two steps from each of the draws (n, d).
+
+    The steps are in the widest direction around each draw, both ways.
 
     Examples
     --------
@@ -320,7 +357,9 @@ def beyond(draws: np.ndarray) -> np.ndarray:
     if len(draws) < around:
         return draws[:0]
     _, near = cKDTree(draws).query(draws, k=around)
-    variances, directions = np.linalg.eigh([np.cov(draws[rows].T).reshape(dim, dim) for rows in near])
+    variances, directions = np.linalg.eigh(
+        [np.cov(draws[rows].T).reshape(dim, dim) for rows in near]
+    )
     steps = LONG * np.sqrt(np.maximum(variances[:, -1:], 0.0)) * directions[:, :, -1]
     return np.vstack([draws + steps, draws - steps])
 
@@ -329,8 +368,8 @@ def exchanges(x: np.ndarray, most: int) -> np.ndarray:
     """Return at most so many points (k, d) that differ from x (d,) by an exchange of two groups.
 
     The coordinates, or all but the first or last few of them, are divided into two or three groups
-    of equal size: (a1, b1, a2, b2) or (a1, a2, b1, b2). Beside two groups, one coordinate is a weight on
-    the logit scale, perhaps, and changes its sign in half of the points.
+    of equal size: (a1, b1, a2, b2) or (a1, a2, b1, b2). Beside two groups, one coordinate is a
+    weight on the logit scale, perhaps, and changes its sign in half of the points.
 
     Examples
     --------

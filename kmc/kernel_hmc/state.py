@@ -14,7 +14,14 @@ import numpy as np
 
 from kmc.convergence import ENOUGH_DRAWS
 from kmc.kernel_hmc.learning import Learning
-from kmc.kernel_hmc.proposals import ArchiveMoves, ModeJumps, OtherMove, ProposalMixture, UserMoves, distinct
+from kmc.kernel_hmc.proposals import (
+    ArchiveMoves,
+    ModeJumps,
+    OtherMove,
+    ProposalMixture,
+    UserMoves,
+    distinct,
+)
 from kmc.kernel_hmc.surrogate_chains import compile_in_thread, from_above
 from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.samplers.base import Proposed, SamplerSetup, Step
@@ -37,12 +44,17 @@ from kmc.surrogate.emulator.climbs import Climbs
 from kmc.surrogate.emulator.jit_state import log_densities
 from kmc.surrogate.mass import deepest
 
-_UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
-_OF_APPROXIMATION = 1000  # evaluations of a run on a cheap simulator, of which a part is for learning
+# evaluations per draw, and at least, that are planned if nothing limits them
+_UNLIMITED, _LEAST_PLANNED = 2, 1500
+# evaluations of a run on a cheap simulator, of which a part is for learning
+_OF_APPROXIMATION = 1000
 _ARCHIVED = 40  # blocks of the chains at power 1: for trials, and for the archive
-_TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
+# draws of the frozen surrogate, and one for each dimension, that are evaluated before the main
+# phase
+_TESTS = 10
 _FROM_ABOVE = 3  # every third of them starts in any mode that the surrogate may have
-_CLIMBING = 0.25  # share of the evaluations for learning that the first derivatives of climbs may take
+# share of the evaluations for learning that the first derivatives of climbs may take
+_CLIMBING = 0.25
 
 
 class PhaseOptions(NamedTuple):
@@ -72,7 +84,9 @@ def _planned(draws, chains):
 class KernelHMCState:
     """See :class:`kmc.samplers.base.SamplerState`."""
 
-    def __init__(self, options: PhaseOptions, setup: SamplerSetup, gradient: OccasionalGradient | None = None):
+    def __init__(
+        self, options: PhaseOptions, setup: SamplerSetup, gradient: OccasionalGradient | None = None
+    ):
         compile_in_thread(setup.structure)
         self.options, self.setup = options, setup._replace(history=None)
         self.warming_up = True
@@ -97,13 +111,15 @@ class KernelHMCState:
         budget = setup.max_evaluations
         self._budget = _planned(setup.draws, setup.chains) if budget is None else budget
         share = int(options.learning_share * self._budget)
-        if self._budget - share < ENOUGH_DRAWS:  # too few draws to answer from, so they are worth less than a surrogate
+        # too few draws to answer from, so they are worth less than a surrogate
+        if self._budget - share < ENOUGH_DRAWS:
             share = self._budget
         self._last = share if setup.warmup is None else setup.warmup * setup.chains
         self._climbs: Climbs | None = None
         self._asked = self._first_points()
         self._learning: Learning | None = None
-        self._starts: np.ndarray | None = None  # draws of the frozen surrogate, while they are evaluated
+        # draws of the frozen surrogate, while they are evaluated
+        self._starts: np.ndarray | None = None
         self.mixture: ProposalMixture | None = None
         self.walkers: Walkers | None = None
         self._frozen: dict[str, Any] = {}  # facts of the frozen surrogate
@@ -114,7 +130,7 @@ class KernelHMCState:
     # A sweep
 
     def propose(self) -> np.ndarray:
-        """Return the points whose log-density is needed: to learn, to start, or the chains' proposals."""
+        """Return points whose log-density is needed to learn, to start, or for the proposals."""
         if self.walkers is None:
             return self._asked
         assert self.mixture is not None
@@ -122,7 +138,7 @@ class KernelHMCState:
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray, outputs: np.ndarray | None = None) -> Step | None:
-        """Learn from the values, and from the outputs (k, n) of a simulator if they are given; or decide."""
+        """Learn from the values, and from outputs (k, n) of a simulator if given; or decide."""
         if self.walkers is None:
             self._learn(values, outputs)
             return None
@@ -148,7 +164,7 @@ class KernelHMCState:
 
     @property
     def density(self) -> Density | None:
-        """The density that inner chains of the main phase leave invariant; None before the freeze."""
+        """The invariant density of the main phase's inner chains; None before the freeze."""
         if self.walkers is None or self.mixture is None:
             return None
         return Density((self.mixture.surrogate,))
@@ -160,9 +176,15 @@ class KernelHMCState:
 
     @property
     def left_out(self) -> tuple[np.ndarray, np.ndarray]:
-        """Points (n, d) and values (n,) not learned from: low ones, on the way of a climb, and those of the burn-in."""
+        """Points (n, d) and values (n,) that were not learned from.
+
+        These are low ones, on the way of a climb, and those of the burn-in.
+        """
         learned = self._known[0] if self._learning is None else self._learning.points
-        parts = [(learned[:0], np.empty(0)) if self._learning is None else self._learning.left_out, *self._burnt]
+        parts = [
+            (learned[:0], np.empty(0)) if self._learning is None else self._learning.left_out,
+            *self._burnt,
+        ]
         points, values = map(np.concatenate, zip(*parts, strict=True))
         x = np.vstack([learned, points])
         new = np.sort(np.unique(x, axis=0, return_index=True)[1])
@@ -171,7 +193,7 @@ class KernelHMCState:
 
     @property
     def learned_outputs(self) -> np.ndarray | None:
-        """Outputs (n, k) of a simulator at these points, rows of NaN where they are not known; None without one."""
+        """Outputs (n, k) of a simulator at these points, NaN in unknown rows; None without one."""
         return self._learning.outputs if self._learning else self._outputs
 
     def report(self) -> dict[str, Any]:
@@ -183,20 +205,29 @@ class KernelHMCState:
         if self._n_given:
             facts["n_history"] = self._n_given
         if self._gradient is not None:
-            facts["n_gradients"], facts["n_gradients_missing"] = self._gradient.n_known, self._gradient.n_unknown
+            facts["n_gradients"], facts["n_gradients_missing"] = (
+                self._gradient.n_known,
+                self._gradient.n_unknown,
+            )
             facts["gradient_error"] = self._gradient_error
         return facts | self._frozen
 
     # Learning
 
     def _first_points(self):
-        """Return points around the start points, and those that check the user's gradient at these."""
+        """Return points around the starts, and those that check the user's gradient at these."""
         setup = self.setup
         if len(points := self._points_of_approximation()):
             return points
-        if setup.structure is not None and setup.initial_outputs is not None and not self._has_given_outputs:
+        if (
+            setup.structure is not None
+            and setup.initial_outputs is not None
+            and not self._has_given_outputs
+        ):
             starts = setup.initial, setup.initial_log_density, setup.initial_outputs
-            self._climbs = Climbs(setup.structure, *starts, rng=self._rng, most=int(_CLIMBING * self._last))
+            self._climbs = Climbs(
+                setup.structure, *starts, rng=self._rng, most=int(_CLIMBING * self._last)
+            )
             if len(points := self._climbs.propose()):
                 return points
             self._climbs = None
@@ -214,7 +245,7 @@ class KernelHMCState:
         return np.vstack([cloud, self._check.points])
 
     def _points_of_approximation(self):
-        """Return draws of the posterior that the cheap simulator implies, which is learned as any other."""
+        """Return draws of the cheap simulator's posterior, which is learned as any other."""
         setup, cheap = self.setup, self.setup.approximation
         none = setup.initial[:0]
         if cheap is None or setup.structure is None or self._has_given_outputs:
@@ -243,7 +274,7 @@ class KernelHMCState:
         return self._rng.permutation(draws)[: setup.structure.most_inputs + 2]
 
     def _gradients(self, points, values):
-        """Return the user's gradients where they are known and the values are not deep, or else NaN, (n, d)."""
+        """Return the user's gradients (n, d), NaN where they are unknown or values are deep."""
         found = np.full(points.shape, np.nan)
         if self._gradient is not None:
             known = values if self._learning is None else np.append(self._learning.values, values)
@@ -258,8 +289,13 @@ class KernelHMCState:
             return
         if self._learning is None:
             if self._check is not None:
-                self._gradient_error = self._check.warn(values[len(values) - len(self._check.points) :])
-            self._known = np.vstack([self._known[0], self._asked]), np.append(self._known[1], values)
+                self._gradient_error = self._check.warn(
+                    values[len(values) - len(self._check.points) :]
+                )
+            self._known = (
+                np.vstack([self._known[0], self._asked]),
+                np.append(self._known[1], values),
+            )
             if self._outputs is not None:
                 self._outputs = np.vstack([self._outputs, outputs])
             if self._climbs is not None:
@@ -293,7 +329,7 @@ class KernelHMCState:
             self._freeze()
 
     def _freeze(self):
-        """Fix the moves, and ask for the values at draws of the surrogate: a test, and where the chains start."""
+        """Fix the moves; ask for values at the surrogate's draws, a test and the chains' starts."""
         options, learning, rng = self.options, self._learning, self._rng
         assert learning is not None
         learning.fit(search=False)
@@ -316,7 +352,8 @@ class KernelHMCState:
             self._starts = archive[:0]
             self._begin(np.empty(0), None)
             return
-        # Proposals are draws of the surrogate itself, not held back where it is in doubt, as those of learning are.
+        # Proposals are draws of the surrogate itself, not held back where it is in doubt, as those
+        # of learning are.
         starts = z[rng.choice(len(archive), count, replace=False)]
         starts[: count // _FROM_ABOVE] = from_above(surrogate, z, count // _FROM_ABOVE, rng)
         self._starts = surrogate.back(self.mixture.ends(starts, rng))
@@ -332,11 +369,16 @@ class KernelHMCState:
         return (*moves, ArchiveMoves(archive, options.archive_probability))
 
     def _begin(self, values, outputs):
-        """Start the chains at some of the draws that were just evaluated, if the surrogate has predicted these well.
+        """Start chains at some of the draws just evaluated, if the surrogate predicted them well.
 
         Otherwise go on learning, as long as there are evaluations for it.
         """
-        learning, starts, mixture, chains = self._learning, self._starts, self.mixture, self.setup.chains
+        learning, starts, mixture, chains = (
+            self._learning,
+            self._starts,
+            self.mixture,
+            self.setup.chains,
+        )
         assert learning is not None and starts is not None and mixture is not None
         left = self._last - self._n_own
         drawn = len(starts)

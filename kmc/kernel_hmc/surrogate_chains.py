@@ -5,7 +5,8 @@ different powers β exchange their states with probability min(1, exp((β - β')
 those at small powers pass from mode to mode, and hand on what they find (Geyer 1991, Markov chain
 Monte Carlo maximum likelihood).
 
-They are compiled beside the first evaluations: it takes twenty seconds when nothing is in the cache yet.
+They are compiled beside the first evaluations: it takes twenty seconds when nothing is in the cache
+yet.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from kmc.surrogate.jit_state import gradients
 from kmc.surrogate.process import Process, Seen
 
 TRUSTED = 2.0
-"""Nats: what a standard deviation has above so many is subtracted from the log-density, for a mean without knowledge is
-often high, and would be taken for mass.
+"""Nats above which the excess of a standard deviation is subtracted from the log-density.
+
+A mean without knowledge is often high, and would be taken for mass.
 """
 
 MOVES = InnerChainOptions(
@@ -38,7 +40,8 @@ MOVES = InnerChainOptions(
 """How chains move, in units of their draws' standard deviation."""
 
 
-_WIDE, _DOF, _BEYOND = 8192, 6.0, 2.0  # number of draws from above, their degrees of freedom, and relative radius
+# number of draws from above, their degrees of freedom, and relative radius
+_WIDE, _DOF, _BEYOND = 8192, 6.0, 2.0
 
 _lock = threading.Lock()
 _threads: dict[type, threading.Thread] = {}  # by the kind of surrogate that they compile first
@@ -52,13 +55,16 @@ class Chains:
     powers: np.ndarray  # (k,)
     archive: np.ndarray  # (n, d), in x: the mixture is around its points
     options: InnerChainOptions
-    lost: float = 0.0  # share of the last blocks at power 1 that ended where the density is not known
+    # share of the last blocks at power 1 that ended where the density is not known
+    lost: float = 0.0
 
 
 def tuned(process: Process, chains: Chains, rng: np.random.Generator) -> Chains:
     """Return the chains with trajectories and a step size that suit the process."""
     archive = process.coordinates(chains.archive)
-    trials = Trials(process.jit_state, process.coordinates(chains.positions), local_mixture(archive))
+    trials = Trials(
+        process.jit_state, process.coordinates(chains.positions), local_mixture(archive)
+    )
     options = MOVES._replace(trajectory_length=MOVES.trajectory_length * longest_axis(archive))
     return replace(chains, options=with_step_size(trials, options, rng))
 
@@ -74,11 +80,11 @@ def sample(
     slope: float = 1.0,
     modes: Modes | None = None,
 ) -> tuple[np.ndarray, Chains]:
-    """Return the states (blocks, k, d) after each block of so many moves, in x, and the chains at their end.
+    """Return states (blocks, k, d) after each block of so many moves, in x, and the final chains.
 
-    Starts outside the ball of the process are moved to its edge. Errors are taken to be
-    ``ratio`` times the process's standard deviation, and ``slope`` times what they are above ``TRUSTED`` is subtracted.
-    With modes, chains jump between these after each block.
+    Starts outside the ball of the process are moved to its edge. Errors are taken to be ``ratio``
+    times the process's standard deviation, and ``slope`` times what they are above ``TRUSTED`` is
+    subtracted. With modes, chains jump between these after each block.
     """
     powers, z = chains.powers, process.coordinates(chains.positions)
     x = process.back(z * np.minimum(process.reach / np.linalg.norm(z, axis=1, keepdims=True), 1.0))
@@ -87,7 +93,13 @@ def sample(
     def moved(x):
         start, lengths = process.coordinates(x), [moves] * len(x)
         found = inner_chains(
-            process.jit_state, start, lengths, powers=powers, rngs=rngs, options=chains.options, mixture=mixture
+            process.jit_state,
+            start,
+            lengths,
+            powers=powers,
+            rngs=rngs,
+            options=chains.options,
+            mixture=mixture,
         )
         stuck = np.all(found.position == start, axis=1)
         return np.where(stuck[:, None], x, process.back(found.position))  # without rounding errors
@@ -116,11 +128,12 @@ def sample(
 
 
 def from_above(process: Process, z: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return about n draws of the process in its coordinates z (n, d), by importance sampling from a wide density.
+    """Return about n draws of the process in its coordinates z (n, d), by importance sampling.
 
-    That is a Student-t density with the mean and covariance of draws (k, d) of its chains, and ends a little beyond
-    them. Unlike chains, its draws are in modes behind a valley, too, as a surrogate has where it was never evaluated.
-    Chains that are stuck at fewer than d + 1 points have no covariance: then these points are returned.
+    They are from a wide density. That is a Student-t density with the mean and covariance of draws
+    (k, d) of its chains, and ends a little beyond them. Unlike chains, its draws are in modes
+    behind a valley, too, as a surrogate has where it was never evaluated. Chains that are stuck at
+    fewer than d + 1 points have no covariance: then these points are returned.
     """
     dim = z.shape[1]
     if len(np.unique(z, axis=0)) <= dim:
@@ -144,7 +157,7 @@ def doubts(process: Process, x: np.ndarray, ratio: float, slope: float) -> np.nd
 
 
 def _heights(process, x, doubt):
-    """Return the log-density of the transported u at the rows of x (k, d), less the doubt, and log |du/dx|.
+    """Return the log-density of the transported u at x (k, d), less the doubt, and log |du/dx|.
 
     Chains sample its powers: powers of the density of x would be other densities.
     """
@@ -153,7 +166,10 @@ def _heights(process, x, doubt):
 
 
 def _exchanged(heights, powers, rng):
-    """Return which state each chain has after exchanges in random pairs; ``heights`` (k,) are their log-densities."""
+    """Return which state each chain has after exchanges in random pairs.
+
+    ``heights`` (k,) are their log-densities.
+    """
     k = len(powers)
     order = rng.permutation(k)
     half = k // 2
@@ -166,7 +182,7 @@ def _exchanged(heights, powers, rng):
 
 
 def compile_in_thread(structure: Structure | None = None) -> None:
-    """Start to compile what chains on a surrogate need, or load it from the cache, once in a process.
+    """Start to compile what surrogate chains need, or load it from the cache, once in a process.
 
     With the structure of a model with a simulator, that of emulated outputs comes first.
     """
@@ -174,7 +190,9 @@ def compile_in_thread(structure: Structure | None = None) -> None:
     with _lock:
         if type(kinds[0]) not in _threads:
             # Not a daemon: an interpreter that ends while it compiles dies of a segmentation fault.
-            thread = threading.Thread(target=_compile, args=(kinds, structure), name="kmc-compilation")
+            thread = threading.Thread(
+                target=_compile, args=(kinds, structure), name="kmc-compilation"
+            )
             _threads[type(kinds[0])] = thread
             thread.start()
 

@@ -16,7 +16,7 @@ _WRONG = 0.05  # relative error of a slope that causes a warning
 
 
 class OccasionalGradient:
-    """A function of the user's that has the gradient at some points: x (d,) -> (d,), or None or NaN.
+    """A function of the user's that has the gradient at some points: x (d,) -> (d,), None or NaN.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class OccasionalGradient:
         self.n_known = self.n_unknown = 0
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Return the gradients (n, d) at the rows of x (n, d), with rows of NaN where there is none.
+        """Return the gradients (n, d) at the rows of x (n, d), with NaN where there is none.
 
         ValueError for another shape, or for something other than numbers.
         """
@@ -46,14 +46,19 @@ class OccasionalGradient:
 
 
 def _as_gradient(returned: Any, x: np.ndarray) -> np.ndarray:
-    """Convert what the user's function returned at x (d,) to an array (d,); raise a ValueError if it is none."""
+    """Convert what the user's function returned at x (d,) to an array (d,).
+
+    Raise a ValueError if it is none.
+    """
     expected = f"expected the gradient of the log-density, an array of shape {x.shape}, or None"
     try:
         gradient = np.array(returned, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"gradients returned {returned!r} at {x.tolist()}: {expected}") from error
     if gradient.shape != x.shape:
-        raise ValueError(f"gradients returned an array of shape {gradient.shape} at {x.tolist()}: {expected}")
+        raise ValueError(
+            f"gradients returned an array of shape {gradient.shape} at {x.tolist()}: {expected}"
+        )
     return gradient
 
 
@@ -75,7 +80,9 @@ class GradientCheck:
         Where the log-density is needed.
     """
 
-    def __init__(self, gradients: np.ndarray, x: np.ndarray, *, spread: np.ndarray, rng: np.random.Generator):
+    def __init__(
+        self, gradients: np.ndarray, x: np.ndarray, *, spread: np.ndarray, rng: np.random.Generator
+    ):
         steps = rng.standard_normal(x.shape)
         steps *= _STEP * spread / np.linalg.norm(steps, axis=1, keepdims=True)
         self.points = np.vstack([x + steps, x - steps])
@@ -83,7 +90,7 @@ class GradientCheck:
         self._sizes = 2.0 * np.linalg.norm(gradients * steps, axis=1)
 
     def warn(self, values: np.ndarray) -> float:
-        """Compare the slopes with the log-densities (2 k,) of the points, and return the largest relative error.
+        """Compare slopes with the points' log-densities (2 k,); return the largest relative error.
 
         Warn if it is large. It is NaN if the density is zero near all start points.
         """
@@ -92,17 +99,21 @@ class GradientCheck:
         if not np.any(inside):
             return float("nan")
         differences = above[inside] - below[inside]
-        slopes, sizes = self._slopes[inside], np.maximum(np.abs(differences), _SMALL * self._sizes[inside])
+        slopes, sizes = (
+            self._slopes[inside],
+            np.maximum(np.abs(differences), _SMALL * self._sizes[inside]),
+        )
         relative = np.abs(slopes - differences) / np.where(sizes > 0, sizes, 1.0)
         relative[~np.isfinite(slopes)] = np.inf
         i = int(np.argmax(relative))
         worst = float(relative[i])
         if worst > _WRONG:
             warnings.warn(
-                f"The gradient disagrees with differences of the log-density at the start: in one direction the change "
-                f"is {differences[i]:.3g}, and {slopes[i]:.3g} by the gradient. Draws are right for any "
-                "gradient, but a wrong one makes the sampler slow. Check its sign, and that it is the gradient of what "
-                "is sampled: of the unconstrained vector, with the prior and the log-Jacobian.",
+                "The gradient disagrees with differences of the log-density at the start: in one "
+                f"direction the change is {differences[i]:.3g}, and {slopes[i]:.3g} by the "
+                "gradient. Draws are right for any gradient, but a wrong one makes the sampler "
+                "slow. Check its sign, and that it is the gradient of what is sampled: of the "
+                "unconstrained vector, with the prior and the log-Jacobian.",
                 KmcWarning,
                 stacklevel=2,
             )

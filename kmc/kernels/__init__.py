@@ -1,15 +1,16 @@
 """Kernels: profiles and their derivatives, algebra, and functions that estimators need.
 
-A *radial* kernel is k(x, y) = q(s) with s = |x - y|², a *dot-product* kernel is k(x, y) = q(t) with t = <x, y>;
-``kernel.kind`` says which ("distance" or "inner-product"), ``kernel.derivatives(u, order)`` gives q, q', ... in
-that argument, up to the fourth. Lengths are in the units of x: the Gaussian kernel is exp(-s / (2 bandwidth²)), and
-``kernel.scaled(factor)`` multiplies every length.
+A *radial* kernel is k(x, y) = q(s) with s = |x - y|², a *dot-product* kernel is k(x, y) = q(t) with
+t = <x, y>; ``kernel.kind`` says which ("distance" or "inner-product"), ``kernel.derivatives(u,
+order)`` gives q, q', ... in that argument, up to the fourth. Lengths are in the units of x: the
+Gaussian kernel is exp(-s / (2 bandwidth²)), and ``kernel.scaled(factor)`` multiplies every length.
 
-Kernels are values: frozen, comparable, printable, picklable. They add and multiply, ``2 * Gaussian(3.0) + Matern52()``,
-and ``Metric`` applies a metric to one. ``kernel_derivative(kernel, name, x, y)`` gives derivatives of every kernel
-at pairs of points, ``derivative(kernel, index, x, y)`` those of any multi-index; ``program(kernel)`` makes radial ones
-available in jitted loops; ``frequencies`` draws their Fourier features.
-``RadialFunction`` and ``DotProductFunction`` make a kernel from a user's profile functions.
+Kernels are values: frozen, comparable, printable, picklable. They add and multiply, ``2 *
+Gaussian(3.0) + Matern52()``, and ``Metric`` applies a metric to one. ``kernel_derivative(kernel,
+name, x, y)`` gives derivatives of every kernel at pairs of points, ``derivative(kernel, index, x,
+y)`` those of any multi-index; ``program(kernel)`` makes radial ones available in jitted loops;
+``frequencies`` draws their Fourier features. ``RadialFunction`` and ``DotProductFunction`` make a
+kernel from a user's profile functions.
 """
 
 from kmc.kernels.algebra import DotProductFunction, Kernel, Product, RadialFunction, Scale, Sum

@@ -2,8 +2,9 @@
 
 Sums, products and positive multiples of kernels are kernels.
 
-Two kernels of the same argument (both of |x - y|², or both of <x, y>) combine into a kernel of that argument, with
-derivatives by Leibniz's rule. Mixed ones are functions of two points only: see :func:`kmc.kernels.kernel_derivative`.
+Two kernels of the same argument (both of |x - y|², or both of <x, y>) combine into a kernel of that
+argument, with derivatives by Leibniz's rule. Mixed ones are functions of two points only: see
+:func:`kmc.kernels.kernel_derivative`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Self = TypeVar("Self", bound="Kernel")
 
 
 class Kernel:
-    """A positive-definite kernel k(x, y). Kernels can be added, and multiplied by each other and by positive numbers.
+    """A positive-definite kernel k(x, y).
+
+    Kernels can be added, and multiplied by each other and by positive numbers.
 
     Attributes
     ----------
@@ -228,16 +231,17 @@ Profile = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class RadialFunction(Kernel):
-    r"""A radial kernel from a user's profile, :math:`k(x, y) = q(|x - y|^2 / \mathrm{bandwidth}^2)`.
+    r"""A radial kernel of a user's profile, :math:`k(x, y) = q(|x - y|^2 / \mathrm{bandwidth}^2)`.
 
     Positive definiteness of k is the user's responsibility: it is not checked.
 
     Parameters
     ----------
     profiles : sequence of callables
-        q, q', q'', ... in order, each from an array of s >= 0 to an array of the same shape; exact, or with a finite
-        convention, at s = 0. Gradients of an estimate need two or three of them, Laplacians up to five. Use
-        module-level functions, not lambdas, if the kernel is to be pickled.
+        q, q', q'', ... in order, each from an array of s >= 0 to an array of the same shape; exact,
+        or with a finite convention, at s = 0. Gradients of an estimate need two or three of them,
+        Laplacians up to five. Use module-level functions, not lambdas, if the kernel is to be
+        pickled.
     bandwidth : float
         Positive, in the units of x.
     differentiability : float
@@ -268,15 +272,21 @@ class RadialFunction(Kernel):
         check_number(self, "differentiability", 0, np.inf, ends="[]")
 
     def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """Return q, q', ... up to that order at squared distances of any shape; ValueError if fewer were given."""
+        """Return q, q', ... up to that order at squared distances of any shape.
+
+        Raise a ValueError if fewer were given.
+        """
         return _derivatives(self, s, order)
 
 
 @dataclass(frozen=True)
 class DotProductFunction(Kernel):
-    r"""A dot-product kernel from a user's profile, :math:`k(x, y) = q(\langle x, y \rangle / \mathrm{bandwidth}^2)`.
+    r"""A dot-product kernel of a user's profile.
 
-    Positive definiteness of k (as of a power series with nonnegative coefficients) is the user's responsibility.
+    .. math:: k(x, y) = q(\langle x, y \rangle / \mathrm{bandwidth}^2).
+
+    Positive definiteness of k (as of a power series with nonnegative coefficients) is the user's
+    responsibility.
 
     Parameters
     ----------
@@ -303,7 +313,10 @@ class DotProductFunction(Kernel):
         set_checked(self, length, "bandwidth")
 
     def derivatives(self, t: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """Return q, q', ... up to that order at inner products of any shape; ValueError if fewer were given."""
+        """Return q, q', ... up to that order at inner products of any shape.
+
+        Raise a ValueError if fewer were given.
+        """
         return _derivatives(self, t, order)
 
 
@@ -322,8 +335,9 @@ def _derivatives(kernel, u, order):
     order = derivative_order(order)
     if order >= len(kernel.profiles):
         raise ValueError(
-            f"profiles of {type(kernel).__name__}: derivatives up to order {order} are needed, but only those up to "
-            f"order {len(kernel.profiles) - 1} were given; add {order + 1 - len(kernel.profiles)} more callables"
+            f"profiles of {type(kernel).__name__}: derivatives up to order {order} are needed, but "
+            f"only those up to order {len(kernel.profiles) - 1} were given; add "
+            f"{order + 1 - len(kernel.profiles)} more callables"
         )
     unit = kernel.bandwidth**2
     u = np.asarray(u, dtype=float) / unit
@@ -334,8 +348,13 @@ def _checked(kernel, k, u):
     values = np.asarray(kernel.profiles[k](u), dtype=float)
     name = f"profiles[{k}] of {type(kernel).__name__}"
     if values.shape != u.shape:
-        raise ValueError(f"{name} returned shape {values.shape} for arguments of shape {u.shape}: expected the same")
+        raise ValueError(
+            f"{name} returned shape {values.shape} for arguments of shape {u.shape}: expected the "
+            f"same"
+        )
     wrong = ~np.isfinite(values) & np.isfinite(u)
     if wrong.any():
-        raise ValueError(f"{name} returned {values[wrong][0]} at {u[wrong][0]:g}: expected a finite number")
+        raise ValueError(
+            f"{name} returned {values[wrong][0]} at {u[wrong][0]:g}: expected a finite number"
+        )
     return values

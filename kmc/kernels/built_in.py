@@ -1,8 +1,9 @@
 """The kernels of kmc, each through its profile q and the derivatives of q.
 
-For a radial kernel k(x, y) = q(s), s = |x - y|², an estimator needs only q, q', ... at squared distances: the gradient
-of a section is 2 q' r and its Laplacian is 4 q'' s + 2 d q', with r = x - y. Dot-product kernels k(x, y) = q(t),
-t = <x, y>, are not invariant under translations: center the data, or choose the origin.
+For a radial kernel k(x, y) = q(s), s = |x - y|², an estimator needs only q, q', ... at squared
+distances: the gradient of a section is 2 q' r and its Laplacian is 4 q'' s + 2 d q', with r = x -
+y. Dot-product kernels k(x, y) = q(t), t = <x, y>, are not invariant under translations: center the
+data, or choose the origin.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kmc.checks import derivative_order, is_whole, length, not_negative, numbers, positive, set_checked
+from kmc.checks import (
+    derivative_order,
+    is_whole,
+    length,
+    not_negative,
+    numbers,
+    positive,
+    set_checked,
+)
 from kmc.kernels.algebra import Kernel
 from kmc.kernels.program import GAUSSIAN, MATERN, POWER, Instruction, evaluate
 
@@ -78,9 +87,12 @@ class Gaussian(_BuiltIn):
 
 @dataclass(frozen=True)
 class InverseMultiquadric(_BuiltIn):
-    r"""The inverse multiquadric :math:`k(x, y) = (1 + |x - y|^2 / \mathrm{bandwidth}^2)^{-\mathrm{exponent}}`.
+    r"""The inverse multiquadric kernel.
 
-    The rational quadratic kernel with parameters α and ℓ is ``InverseMultiquadric((2 * α) ** 0.5 * ℓ, α)``.
+    .. math:: k(x, y) = (1 + |x - y|^2 / \mathrm{bandwidth}^2)^{-\mathrm{exponent}}.
+
+    The rational quadratic kernel with parameters α and ℓ is ``InverseMultiquadric((2 * α) ** 0.5 *
+    ℓ, α)``.
 
     Parameters
     ----------
@@ -115,7 +127,8 @@ class Matern52(_BuiltIn):
 
     .. math:: k(x, y) = (1 + a + a^2/3)\,e^{-a}.
 
-    Its sections have four derivatives where x = y. There q''' and q'''' diverge in s and are set to 0.
+    Its sections have four derivatives where x = y. There q''' and q'''' diverge in s and are set to
+    0.
 
     Parameters
     ----------
@@ -177,9 +190,12 @@ class Matern72(_BuiltIn):
 
 @dataclass(frozen=True)
 class Exponential(_BuiltIn):
-    r"""The exponential (Laplace, Matérn-1/2) kernel :math:`k(x, y) = \exp(-|x - y| / \mathrm{bandwidth})`.
+    r"""The exponential (Laplace, Matérn-1/2) kernel.
 
-    Its sections have a kink where x = y: there they have no gradient, and by convention all derivatives in s are 0.
+    .. math:: k(x, y) = \exp(-|x - y| / \mathrm{bandwidth}).
+
+    Its sections have a kink where x = y: there they have no gradient, and by convention all
+    derivatives in s are 0.
 
     Parameters
     ----------
@@ -210,7 +226,9 @@ class Exponential(_BuiltIn):
 class Polynomial(Kernel):
     r"""The polynomial kernel of inner products.
 
-    .. math:: k(x, y) = (\langle x, y \rangle / \mathrm{bandwidth}^2 + \mathrm{offset})^{\mathrm{degree}}.
+    .. math::
+
+        k(x, y) = (\langle x, y \rangle / \mathrm{bandwidth}^2 + \mathrm{offset})^{\mathrm{degree}}.
 
     Parameters
     ----------
@@ -255,7 +273,9 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True)
 class ExponentialDotProduct(Kernel):
-    r"""The kernel :math:`k(x, y) = \exp(\langle x, y \rangle / \mathrm{bandwidth}^2)`, all polynomials at once.
+    r"""The exponential kernel of inner products, all polynomials at once.
+
+    .. math:: k(x, y) = \exp(\langle x, y \rangle / \mathrm{bandwidth}^2).
 
     Parameters
     ----------
@@ -286,7 +306,7 @@ class ExponentialDotProduct(Kernel):
 
 
 def _powers(base, exponents):
-    """Return powers of an array for descending whole exponents, the lower ones by successive products with the base."""
+    """Return powers of an array for descending whole exponents, by products with the base."""
     power = _whole_power(base, exponents[-1])
     found = [power]
     for above, below in zip(exponents[-2::-1], exponents[:0:-1]):
@@ -296,7 +316,10 @@ def _powers(base, exponents):
 
 
 def _whole_power(base, exponent):
-    """Raise to a whole power by repeated squaring: the library's power function takes ten times as long."""
+    """Raise to a whole power by repeated squaring.
+
+    The library's power function takes ten times as long.
+    """
     power = np.ones_like(base)
     while exponent:
         if exponent % 2:
@@ -335,12 +358,16 @@ def register_kernel(name: str, make: Callable[..., Kernel]) -> None:
     Examples
     --------
     >>> from kmc.kernels import Gaussian, Matern52, kernel_of, register_kernel
-    >>> register_kernel("rough", lambda bandwidth=1.0: Gaussian(bandwidth) + 0.1 * Matern52(bandwidth))
+    >>> register_kernel(
+    ...     "rough", lambda bandwidth=1.0: Gaussian(bandwidth) + 0.1 * Matern52(bandwidth)
+    ... )
     >>> kernel_of("rough", 2.0).left
     Gaussian(bandwidth=2.0)
     """
     if not isinstance(name, str) or not callable(make):
-        raise TypeError(f"name={name!r}, make={make!r}: expected a string and a callable, make(bandwidth=...)")
+        raise TypeError(
+            f"name={name!r}, make={make!r}: expected a string and a callable, make(bandwidth=...)"
+        )
     if name in _OWN:
         raise ValueError(f"name={name!r} is a kernel of kmc: choose another name")
     KERNELS[name] = make
@@ -352,8 +379,8 @@ def kernel_of(kernel: Any, bandwidth: float) -> Kernel:
     Parameters
     ----------
     kernel : str or Kernel
-        A name gives the kernel of that name with this bandwidth. The lengths of a kernel object are multiplied by
-        the bandwidth.
+        A name gives the kernel of that name with this bandwidth. The lengths of a kernel object are
+        multiplied by the bandwidth.
     bandwidth : float
         Positive.
 
@@ -376,11 +403,13 @@ def kernel_of(kernel: Any, bandwidth: float) -> Kernel:
     return KERNELS[kernel](bandwidth=bandwidth)
 
 
-def candidate_bandwidths(bandwidth: Any, median: float, named: bool, factors: Sequence[float]) -> list[float]:
+def candidate_bandwidths(
+    bandwidth: Any, median: float, named: bool, factors: Sequence[float]
+) -> list[float]:
     """Return the arguments for building a kernel, for each candidate.
 
-    A kernel given by name takes a bandwidth in the units of x. A kernel object has its own scale, and takes factors
-    of it: "median" keeps it.
+    A kernel given by name takes a bandwidth in the units of x. A kernel object has its own scale,
+    and takes factors of it: "median" keeps it.
 
     Parameters
     ----------
@@ -398,5 +427,8 @@ def candidate_bandwidths(bandwidth: Any, median: float, named: bool, factors: Se
             return [unit]
         if bandwidth == "cv":
             return [factor * unit for factor in factors]
-        raise ValueError(f"bandwidth={bandwidth!r}: expected 'median', 'cv', a positive number or a sequence of them")
+        raise ValueError(
+            f"bandwidth={bandwidth!r}: expected 'median', 'cv', a positive number or a sequence "
+            f"of them"
+        )
     return numbers("bandwidth", bandwidth, zero=False)

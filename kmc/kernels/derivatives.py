@@ -1,23 +1,25 @@
-"""Partial derivatives of any kernel k(x, y), in closed form: the general access, and a reference for faster code.
+"""Partial derivatives of any kernel k(x, y), in closed form.
 
-With M = AᵀA of the metric A (the identity without one), r = x - y, v = Mr, u = |v|², T = tr M:
+This is the general access, and a reference for faster code. With M = AᵀA of the metric A (the
+identity without one), r = x - y, v = Mr, u = |v|², T = tr M:
 
-======== ============================ ===================================== ==========================================
-name     what                         radial, q(s), s = rᵀMr                dot-product, q(t), t = xᵀMy
-======== ============================ ===================================== ==========================================
-``k``    k                            q                                     q
-``x``    ∂/∂x_i                       2 q' v                                q' My
-``y``    ∂/∂y_j                       -2 q' v                               q' Mx
-``xy``   ∂²/∂x_i ∂y_j                 -2 q' M - 4 q'' vvᵀ                   q' M + q'' (My)(Mx)ᵀ
-``xx``   Δ_x                          4 q'' u + 2 T q'                      q'' |My|²
-``yy``   Δ_y                          4 q'' u + 2 T q'                      q'' |Mx|²
-``xxy``  ∂/∂y_j Δ_x                   -(8q''' u + 4T q'') v - 8 q'' Mv      q''' |My|² Mx + 2 q'' M²y
-``xyy``  ∂/∂x_i Δ_y                   (8q''' u + 4T q'') v + 8 q'' Mv       q''' |Mx|² My + 2 q'' M²x
-``xxyy`` Δ_x Δ_y                      16 q'''' u² + 16 T q''' u             q'''' |Mx|² |My|² + 4 q''' (Mx)ᵀM²y
-                                      + 32 q''' vᵀMv + (8 tr M² + 4T²) q''  + 2 q'' tr M²
-======== ============================ ===================================== ==========================================
+======== ============ ==================================== ===================================
+name     what         radial, q(s), s = rᵀMr               dot-product, q(t), t = xᵀMy
+======== ============ ==================================== ===================================
+``k``    k            q                                    q
+``x``    ∂/∂x_i       2 q' v                               q' My
+``y``    ∂/∂y_j       -2 q' v                              q' Mx
+``xy``   ∂²/∂x_i ∂y_j -2 q' M - 4 q'' vvᵀ                  q' M + q'' (My)(Mx)ᵀ
+``xx``   Δ_x          4 q'' u + 2 T q'                     q'' |My|²
+``yy``   Δ_y          4 q'' u + 2 T q'                     q'' |Mx|²
+``xxy``  ∂/∂y_j Δ_x   -(8q''' u + 4T q'') v - 8 q'' Mv     q''' |My|² Mx + 2 q'' M²y
+``xyy``  ∂/∂x_i Δ_y   (8q''' u + 4T q'') v + 8 q'' Mv      q''' |Mx|² My + 2 q'' M²x
+``xxyy`` Δ_x Δ_y      16 q'''' u² + 16 T q''' u            q'''' |Mx|² |My|² + 4 q''' (Mx)ᵀM²y
+                      + 32 q''' vᵀMv + (8 tr M² + 4T²) q'' + 2 q'' tr M²
+======== ============ ==================================== ===================================
 
-Sums add, products follow Leibniz's rule, and a metric around a sum or a product is applied to its parts.
+Sums add, products follow Leibniz's rule, and a metric around a sum or a product is applied to its
+parts.
 """
 
 from __future__ import annotations
@@ -54,15 +56,16 @@ Axes = tuple[int, ...]
 def kernel_derivative(kernel: Kernel, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return a partial derivative of a kernel at all pairs of points.
 
-    If the kernel is not smooth enough at coincident points (``kernel.differentiability``), divergent derivatives are
-    set to 0 there.
+    If the kernel is not smooth enough at coincident points (``kernel.differentiability``),
+    divergent derivatives are set to 0 there.
 
     Parameters
     ----------
     kernel : Kernel
     name : str
-        "k" gives shape (n, m), as do "xx", "yy" and "xxyy"; "x", "y", "xxy" and "xyy" give (n, m, d); "xy" gives
-        (n, m, d, d). An x means a derivative in the first argument, xx the Laplacian in it.
+        "k" gives shape (n, m), as do "xx", "yy" and "xxyy"; "x", "y", "xxy" and "xyy" give (n, m,
+        d); "xy" gives (n, m, d, d). An x means a derivative in the first argument, xx the Laplacian
+        in it.
     x : ndarray, shape (n, d)
     y : ndarray, shape (m, d)
 
@@ -81,12 +84,20 @@ def kernel_derivative(kernel: Kernel, name: str, x: np.ndarray, y: np.ndarray) -
         raise TypeError(f"kernel={kernel!r}: expected a kernel of kmc.kernels")
     x, y = _points("x", x), _points("y", y)
     if x.shape[1] != y.shape[1]:
-        raise ValueError(f"x has {x.shape[1]} columns and y has {y.shape[1]}: expected the same number of coordinates")
+        raise ValueError(
+            f"x has {x.shape[1]} columns and y has {y.shape[1]}: expected the same number of "
+            f"coordinates"
+        )
     return _partials(kernel, {name}, x, y, None)[name]
 
 
-def _partials(kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric: np.ndarray | None) -> Partials:
-    """Compute all the named partials of k(Ax, Ay) at once, so that no part of a composite is evaluated twice."""
+def _partials(
+    kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric: np.ndarray | None
+) -> Partials:
+    """Compute all the named partials of k(Ax, Ay) at once.
+
+    So no part of a composite is evaluated twice.
+    """
     if isinstance(kernel, Metric):
         return _partials(kernel.kernel, names, x, y, composed(kernel.matrix, metric))
     if kernel.kind == "distance":
@@ -97,17 +108,28 @@ def _partials(kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric
         inner = _partials(kernel.kernel, names, x, y, metric)
         return {name: kernel.factor * inner[name] for name in names}
     if isinstance(kernel, Sum):
-        f, g = _partials(kernel.left, names, x, y, metric), _partials(kernel.right, names, x, y, metric)
+        f, g = (
+            _partials(kernel.left, names, x, y, metric),
+            _partials(kernel.right, names, x, y, metric),
+        )
         return {name: f[name] + g[name] for name in names}
     if isinstance(kernel, Product):
         needed = set().union(*(_FACTORS_NEED[name] for name in names))
-        f, g = _partials(kernel.left, needed, x, y, metric), _partials(kernel.right, needed, x, y, metric)
+        f, g = (
+            _partials(kernel.left, needed, x, y, metric),
+            _partials(kernel.right, needed, x, y, metric),
+        )
         return {name: _leibniz(name, f, g) for name in names}
-    raise TypeError(f"kernel={kernel!r}: its kind is {kernel.kind!r}, expected 'distance' or 'inner-product'")
+    raise TypeError(
+        f"kernel={kernel!r}: its kind is {kernel.kind!r}, expected 'distance' or 'inner-product'"
+    )
 
 
 def _radial(kernel, names, x, y, metric):
-    """Compute differences after centering, before the metric: an offset costs no digits, coincidence is exact."""
+    """Compute differences after centering, before the metric.
+
+    So an offset costs no digits, and coincidence is exact.
+    """
     d = x.shape[1]
     center = y.mean(axis=0) if len(y) else np.zeros(d)
     x, y = x - center, y - center
@@ -156,7 +178,10 @@ def _dot_product(kernel, names, x, y, metric):
     if "y" in names:
         out["y"] = q[1][..., None] * mx[:, None, :]
     if "xy" in names:
-        out["xy"] = q[2][..., None, None] * my[:, :, None] * mx[:, None, None, :] + q[1][..., None, None] * m
+        out["xy"] = (
+            q[2][..., None, None] * my[:, :, None] * mx[:, None, None, :]
+            + q[1][..., None, None] * m
+        )
     if "xx" in names:
         out["xx"] = q[2] * yy
     if "yy" in names:
@@ -177,7 +202,10 @@ def _leibniz(name: str, f: Partials, g: Partials) -> np.ndarray:
     if name in ("x", "y"):
         return f[name] * g["k"][..., None] + f["k"][..., None] * g[name]
     if name == "xy":
-        crossed = f["x"][..., :, None] * g["y"][..., None, :] + g["x"][..., :, None] * f["y"][..., None, :]
+        crossed = (
+            f["x"][..., :, None] * g["y"][..., None, :]
+            + g["x"][..., :, None] * f["y"][..., None, :]
+        )
         return f["xy"] * g["k"][..., None, None] + crossed + f["k"][..., None, None] * g["xy"]
     if name in ("xx", "yy"):
         return f[name] * g["k"] + 2.0 * _dot(f[name[0]], g[name[0]]) + f["k"] * g[name]
@@ -199,7 +227,11 @@ def _third(f, g, twice, once):
 
 def _fourth(f, g):
     """Return half of the terms of Δ_x Δ_y (fg); the other half has f and g exchanged."""
-    return f["xxyy"] * g["k"] + f["xx"] * g["yy"] + 2.0 * (_dot(f["xxy"], g["y"]) + _dot(f["xyy"], g["x"]))
+    return (
+        f["xxyy"] * g["k"]
+        + f["xx"] * g["yy"]
+        + 2.0 * (_dot(f["xxy"], g["y"]) + _dot(f["xyy"], g["x"]))
+    )
 
 
 def _dot(a, b):
@@ -207,7 +239,11 @@ def _dot(a, b):
 
 
 def _distances(x, y, matrix):
-    return squared_distances(x, y) if matrix is None else squared_distances(mapped(x, matrix), mapped(y, matrix))
+    return (
+        squared_distances(x, y)
+        if matrix is None
+        else squared_distances(mapped(x, matrix), mapped(y, matrix))
+    )
 
 
 def _padded(derivatives):
@@ -220,15 +256,17 @@ def _points(name, points):
     if p.ndim != 2 or p.shape[1] == 0:
         raise ValueError(f"{name} has shape {p.shape}: expected (n, d), points are rows")
     if not np.isfinite(p).all():
-        raise ValueError(f"{name} contains NaN or infinity in row {int(np.argmax(~np.isfinite(p).all(axis=1)))}")
+        raise ValueError(
+            f"{name} contains NaN or infinity in row {int(np.argmax(~np.isfinite(p).all(axis=1)))}"
+        )
     return p
 
 
 def derivative(kernel: Kernel, index: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return ∂^α k(x, y) in x at all pairs of points, shape (n, m), for a multi-index α of order up to four.
+    """Return ∂^α k(x, y) in x at all pairs of points, shape (n, m).
 
-    If the kernel is not smooth enough at coincident points (``kernel.differentiability``), divergent derivatives are
-    set to 0 there.
+    The multi-index α has an order up to four. If the kernel is not smooth enough at coincident
+    points (``kernel.differentiability``), divergent derivatives are set to 0 there.
 
     Parameters
     ----------
@@ -247,23 +285,28 @@ def derivative(kernel: Kernel, index: Any, x: np.ndarray, y: np.ndarray) -> np.n
 
     Notes
     -----
-    With M = AᵀA of the metric A and v = M (x - y), a radial kernel q(s), s = (x - y)ᵀM(x - y), has ∂_i s = 2 v_i,
-    ∂_i ∂_j s = 2 M_ij, and all higher ones vanish. By Faà di Bruno's formula ∂_i ∂_j ... q is the sum, over all ways to
-    leave some of the axes single and to pair the others, of q^(singles + pairs) ∏ 2 v_i ∏ 2 M_ij. For a dot-product
-    kernel q(t), t = xᵀMy, it is q^(k) ∏ (My)_i.
+    With M = AᵀA of the metric A and v = M (x - y), a radial kernel q(s), s = (x - y)ᵀM(x - y), has
+    ∂_i s = 2 v_i, ∂_i ∂_j s = 2 M_ij, and all higher ones vanish. By Faà di Bruno's formula ∂_i ∂_j
+    ... q is the sum, over all ways to leave some of the axes single and to pair the others, of
+    q^(singles + pairs) ∏ 2 v_i ∏ 2 M_ij. For a dot-product kernel q(t), t = xᵀMy, it is q^(k) ∏
+    (My)_i.
     """
     return _derivative(kernel, axes_of(index, x.shape[1]), x, y, None)
 
 
 def axes_of(index: Any, dim: int) -> Axes:
-    """Return the axes of the derivatives in a multi-index, with repetitions: (2, 0, 1) gives (0, 0, 2)."""
+    """Return the axes of a multi-index's derivatives, repeated: (2, 0, 1) gives (0, 0, 2)."""
     alpha = np.asarray(index)
     if alpha.shape != (dim,) or alpha.dtype.kind not in "iu" or np.any(alpha < 0):
-        raise ValueError(f"index={index!r}: expected {dim} whole numbers, how often each coordinate is derived")
+        raise ValueError(
+            f"index={index!r}: expected {dim} whole numbers, how often each coordinate is derived"
+        )
     return tuple(int(i) for i in np.repeat(np.arange(dim), alpha))
 
 
-def _derivative(kernel: Any, axes: Axes, x: np.ndarray, y: np.ndarray, metric: np.ndarray | None) -> np.ndarray:
+def _derivative(
+    kernel: Any, axes: Axes, x: np.ndarray, y: np.ndarray, metric: np.ndarray | None
+) -> np.ndarray:
     if isinstance(kernel, Metric):
         return _derivative(kernel.kernel, axes, x, y, composed(kernel.matrix, metric))
     if kernel.kind == "distance":
@@ -273,14 +316,21 @@ def _derivative(kernel: Any, axes: Axes, x: np.ndarray, y: np.ndarray, metric: n
     if isinstance(kernel, Scale):
         return kernel.factor * _derivative(kernel.kernel, axes, x, y, metric)
     if isinstance(kernel, Sum):
-        return _derivative(kernel.left, axes, x, y, metric) + _derivative(kernel.right, axes, x, y, metric)
+        return _derivative(kernel.left, axes, x, y, metric) + _derivative(
+            kernel.right, axes, x, y, metric
+        )
     if isinstance(kernel, Product):
         total = 0.0
         for chosen, rest in _splits(axes):
-            left, right = _derivative(kernel.left, chosen, x, y, metric), _derivative(kernel.right, rest, x, y, metric)
+            left, right = (
+                _derivative(kernel.left, chosen, x, y, metric),
+                _derivative(kernel.right, rest, x, y, metric),
+            )
             total = total + left * right
         return np.asarray(total)
-    raise TypeError(f"kernel={kernel!r}: its kind is {kernel.kind!r}, expected 'distance' or 'inner-product'")
+    raise TypeError(
+        f"kernel={kernel!r}: its kind is {kernel.kind!r}, expected 'distance' or 'inner-product'"
+    )
 
 
 def _radial_derivative(kernel, axes, x, y, metric):
@@ -288,7 +338,11 @@ def _radial_derivative(kernel, axes, x, y, metric):
     center = y.mean(axis=0) if len(y) else np.zeros(y.shape[1])
     x, y = x - center, y - center
     matrix = np.eye(x.shape[1]) if metric is None else metric.T @ metric
-    s = squared_distances(x, y) if metric is None else squared_distances(mapped(x, metric), mapped(y, metric))
+    s = (
+        squared_distances(x, y)
+        if metric is None
+        else squared_distances(mapped(x, metric), mapped(y, metric))
+    )
     q = kernel.derivatives(s, len(axes))
     along = {i: 2.0 * np.subtract.outer(x @ matrix[i], y @ matrix[i]) for i in set(axes)}
     total = np.zeros(s.shape)

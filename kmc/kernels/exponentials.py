@@ -1,4 +1,4 @@
-"""The exponential, written so that the compiler vectorizes loops over it (libm's is not vectorized)."""
+"""The exponential, written so that compilers vectorize loops over it (libm's is not vectorized)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST = -700.0
 
 
 def _fused(_context, a, b, c):
-    """Generate code for a b + c, rounded once: the same number on every machine, with half the instructions."""
+    """Generate code for a b + c rounded once: equal on all machines, with half the instructions."""
 
     def generate(_context, builder, _signature, arguments):
         return builder.fma(*arguments)
@@ -43,8 +43,8 @@ _reinterpret: Any = intrinsic(_reinterpreted)
 def exponential(x: float) -> float:
     """Return exp(x) for x <= 700, to 1 ulp; below -700 the result is exp(-700), and NaN stays NaN.
 
-    exp(x) = 2^n exp(r), |r| <= ln(2)/2, and exp(r) = 1 + r + r² g(r) with g of degree 9 interpolated
-    at Chebyshev nodes. (The Taylor polynomial of degree 12 is less accurate.)
+    exp(x) = 2^n exp(r), |r| <= ln(2)/2, and exp(r) = 1 + r + r² g(r) with g of degree 9
+    interpolated at Chebyshev nodes. (The Taylor polynomial of degree 12 is less accurate.)
     """
     x = _LEAST if x < _LEAST else x
     t = _fma(x, _LOG2E, ROUND)
@@ -67,6 +67,6 @@ def exponential(x: float) -> float:
 
 @njit(allocates=False)
 def exponentials(x: np.ndarray, out: np.ndarray) -> None:
-    """Write exp(x) into ``out``, elementwise over two arrays (n,), for x <= 700: half a nanosecond per element."""
+    """Write exp(x) for x <= 700 into ``out``, both (n,), in half a nanosecond per element."""
     for a in range(x.size):
         out[a] = exponential(x[a])

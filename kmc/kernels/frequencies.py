@@ -1,14 +1,14 @@
 r"""Random frequencies of stationary kernels, for Fourier features.
 
-By Bochner's theorem a stationary kernel is k(x, y) = k(0) E cos ω·(x - y) for frequencies ω drawn from its spectral
-density over k(0) (Rahimi and Recht, 2007). The built-in radial kernels are scale mixtures of Gaussian ones,
-q(s) = E exp(-τ s/2), so that ω ~ N(0, τ I) with a random precision τ:
+By Bochner's theorem a stationary kernel is k(x, y) = k(0) E cos ω·(x - y) for frequencies ω drawn
+from its spectral density over k(0) (Rahimi and Recht, 2007). The built-in radial kernels are scale
+mixtures of Gaussian ones, q(s) = E exp(-τ s/2), so that ω ~ N(0, τ I) with a random precision τ:
 
-======================== =====================================================================================
-Gaussian                 τ = 1 / bandwidth²
-(1 + c s)^-p             τ = 2 c Gamma(p)
-Matérn-ν                 τ = 2 ν / (bandwidth² χ²_{2ν}), so that ω is a multivariate t with 2ν degrees of freedom
-======================== =====================================================================================
+============ ======================================================================================
+Gaussian     τ = 1 / bandwidth²
+(1 + c s)^-p τ = 2 c Gamma(p)
+Matérn-ν     τ = 2 ν / (bandwidth² χ²_{2ν}), so ω is a multivariate t with 2ν degrees of freedom
+============ ======================================================================================
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kmc.kernels.metric import Metric, mapped
 def frequencies(
     kernel: Kernel, count: int, dim: int, rng: np.random.Generator | int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw frequencies ω_j of a stationary kernel, with k(x, y) ≈ mean_j amplitude_j² cos ω_j·(x - y).
+    """Draw frequencies ω_j of a stationary kernel: k(x, y) ≈ mean_j amplitude_j² cos ω_j·(x - y).
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def frequencies(
     --------
     >>> import numpy as np
     >>> from kmc.kernels import Gaussian, frequencies
-    >>> omega, amplitude = frequencies(4.0 * Gaussian(bandwidth=2.0), 10_000, 3, np.random.default_rng(0))
+    >>> rng = np.random.default_rng(0)
+    >>> omega, amplitude = frequencies(4.0 * Gaussian(bandwidth=2.0), 10_000, 3, rng)
     >>> bool(abs(omega.std() - 0.5) < 0.01), float(amplitude[0])
     (True, 2.0)
     """
@@ -64,7 +65,9 @@ def frequencies(
     return omega, np.full(count, np.sqrt(weight))
 
 
-def _draw(kernel: Kernel, count: int, dim: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+def _draw(
+    kernel: Kernel, count: int, dim: int, rng: np.random.Generator
+) -> tuple[np.ndarray, float]:
     """Return frequencies (count, dim), and k(0)."""
     if isinstance(kernel, Scale):
         omega, weight = _draw(kernel.kernel, count, dim, rng)
@@ -72,20 +75,29 @@ def _draw(kernel: Kernel, count: int, dim: int, rng: np.random.Generator) -> tup
     if isinstance(kernel, Metric):
         a = kernel.matrix
         if a.shape[-1] != dim:
-            raise ValueError(f"dim={dim}: the metric's matrix has {a.shape[-1]} columns, expected the same number")
+            raise ValueError(
+                f"dim={dim}: the metric's matrix has {a.shape[-1]} columns, expected the same "
+                f"number"
+            )
         omega, weight = _draw(kernel.kernel, count, a.shape[0], rng)
         return mapped(omega, a.T), weight  # ω·Ar = Aᵀω·r
     if isinstance(kernel, Sum):
-        (f, of_f), (g, of_g) = _draw(kernel.left, count, dim, rng), _draw(kernel.right, count, dim, rng)
+        (f, of_f), (g, of_g) = (
+            _draw(kernel.left, count, dim, rng),
+            _draw(kernel.right, count, dim, rng),
+        )
         first = rng.random(count) * (of_f + of_g) < of_f
         return np.where(first[:, None], f, g), of_f + of_g
     if isinstance(kernel, Product):
-        (f, of_f), (g, of_g) = _draw(kernel.left, count, dim, rng), _draw(kernel.right, count, dim, rng)
+        (f, of_f), (g, of_g) = (
+            _draw(kernel.left, count, dim, rng),
+            _draw(kernel.right, count, dim, rng),
+        )
         return f + g, of_f * of_g
     if type(kernel) not in _PRECISIONS:
         raise TypeError(
-            f"kernel={kernel!r}: its frequencies are not known, only those of sums, products, multiples and metrics of "
-            f"{', '.join(known.__name__ for known in _PRECISIONS)}"
+            f"kernel={kernel!r}: its frequencies are not known, only those of sums, products, "
+            f"multiples and metrics of {', '.join(known.__name__ for known in _PRECISIONS)}"
         )
     precision = _PRECISIONS[type(kernel)](kernel, count, rng)
     return np.sqrt(precision)[:, None] * rng.standard_normal((count, dim)), 1.0
@@ -97,7 +109,9 @@ def _student(dof):
 
 _PRECISIONS: dict[type, Callable[..., np.ndarray]] = {
     Gaussian: lambda kernel, count, rng: np.full(count, kernel.bandwidth**-2),
-    InverseMultiquadric: lambda kernel, count, rng: 2.0 / kernel.bandwidth**2 * rng.gamma(kernel.exponent, size=count),
+    InverseMultiquadric: lambda kernel, count, rng: (
+        2.0 / kernel.bandwidth**2 * rng.gamma(kernel.exponent, size=count)
+    ),
     Matern52: _student(5.0),
     Matern72: _student(7.0),
     Exponential: _student(1.0),

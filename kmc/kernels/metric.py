@@ -20,8 +20,8 @@ class Metric(Kernel):
     ----------
     kernel : Kernel
     matrix : ndarray, shape (d,) or (k, d)
-        The matrix A, or its positive diagonal: the inverse of a length scale for each coordinate (automatic relevance
-        determination). It is copied.
+        The matrix A, or its positive diagonal: the inverse of a length scale for each coordinate
+        (automatic relevance determination). It is copied.
 
     Examples
     --------
@@ -50,7 +50,10 @@ class Metric(Kernel):
         return self.kernel.differentiability
 
     def map(self, x: np.ndarray) -> np.ndarray:
-        """Return Ax at the rows of x (n, d), shape (n, k). Equal rows have equal images, to the last bit."""
+        """Return Ax at the rows of x (n, d), shape (n, k).
+
+        Equal rows have equal images, to the last bit.
+        """
         return mapped(x, self.matrix)
 
     def scaled(self, factor: float) -> Metric:
@@ -67,23 +70,31 @@ class Metric(Kernel):
 
 
 def mapped(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Multiply the rows of x (n, d) by a matrix (k, d) or a diagonal (d,), each row in the same way.
+    """Multiply the rows of x (n, d) by a matrix (k, d) or a diagonal (d,), each in the same way.
 
-    This does not use BLAS, which sums rows at the edges of blocks in a different order: two equal points would then
-    differ by rounding, which matters for a kernel with a kink.
+    This does not use BLAS, which sums rows at the edges of blocks in a different order: two equal
+    points would then differ by rounding, which matters for a kernel with a kink.
     """
     if matrix.shape[-1] != x.shape[1]:
-        raise ValueError(f"matrix has {matrix.shape[-1]} columns, but the points have {x.shape[1]} coordinates")
+        raise ValueError(
+            f"matrix has {matrix.shape[-1]} columns, but the points have {x.shape[1]} coordinates"
+        )
     return x * matrix if matrix.ndim == 1 else np.einsum("nd,kd->nk", x, matrix)
 
 
 def composed(outer: np.ndarray, inner: np.ndarray | None) -> np.ndarray:
-    """Return the matrix of x -> outer (inner x); ``outer`` may be a diagonal, ``inner`` None for the identity."""
+    """Return the matrix of x -> outer (inner x).
+
+    ``outer`` may be a diagonal, ``inner`` None for the identity.
+    """
     outer = np.diag(outer) if outer.ndim == 1 else outer
     if inner is None:
         return outer
     if outer.shape[1] != inner.shape[0]:
-        raise ValueError(f"matrix has {outer.shape[1]} columns, but the metric around it has {inner.shape[0]} rows")
+        raise ValueError(
+            f"matrix has {outer.shape[1]} columns, but the metric around it has {inner.shape[0]} "
+            f"rows"
+        )
     return outer @ inner
 
 
@@ -93,13 +104,20 @@ def _checked(matrix):
     except (TypeError, ValueError) as error:
         raise type(error)(f"matrix={matrix!r}: expected numbers of shape (d,) or (k, d)") from error
     if a.ndim not in (1, 2) or a.size == 0:
-        raise ValueError(f"matrix has shape {a.shape}: expected (d,), a positive diagonal, or (k, d)")
+        raise ValueError(
+            f"matrix has shape {a.shape}: expected (d,), a positive diagonal, or (k, d)"
+        )
     if not np.isfinite(a).all():
         raise ValueError(f"matrix={matrix!r}: expected finite numbers")
     if a.ndim == 1 and not (a > 0).all():
-        raise ValueError(f"matrix={matrix!r}: expected positive numbers on the diagonal; the least is {a.min():g}")
+        raise ValueError(
+            f"matrix={matrix!r}: expected positive numbers on the diagonal; the least is "
+            f"{a.min():g}"
+        )
     if np.abs(a).max() > MOST_LENGTH:
-        raise ValueError(f"matrix={matrix!r}: expected numbers of at most {MOST_LENGTH:g}; rescale the data")
+        raise ValueError(
+            f"matrix={matrix!r}: expected numbers of at most {MOST_LENGTH:g}; rescale the data"
+        )
     if not a.any():
         raise ValueError(f"matrix={matrix!r}: expected a number other than zero")
     a.flags.writeable = False
@@ -112,12 +130,13 @@ _NEAR = 1e-3  # of |x|² + |y|²: below it the fast formula loses three digits
 
 
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return |x_i - y_j|² for rows of x (n, d) and y (m, d), shape (n, m); never negative, and 0 for equal points.
+    """Return |x_i - y_j|² for rows of x (n, d) and y (m, d), shape (n, m).
 
-    Both are centered first, which preserves the digits of data far from the origin. A matrix product gives
-    |x|² + |y|² - 2 x·y. The few pairs that are close relative to their distance from the center, for which that formula
-    cancels, are recomputed by differences: kernels with a square root need the digits there. The remaining relative
-    error is 1e-12, or the rounding of the centered coordinates if that is larger.
+    They are never negative, and 0 for equal points. Both sets are centered first, which preserves
+    the digits of data far from the origin. A matrix product gives |x|² + |y|² - 2 x·y. The few
+    pairs that are close relative to their distance from the center, for which that formula cancels,
+    are recomputed by differences: kernels with a square root need the digits there. The remaining
+    relative error is 1e-12, or the rounding of the centered coordinates if that is larger.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if not (len(x) and len(y)):
@@ -130,7 +149,7 @@ def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def median_distance(points: np.ndarray, most: int = 1000) -> float:
-    """Return the median distance between points; pairs of equal ones are left out only if it would be zero.
+    """Return the median distance of points; pairs of equal ones count unless it would be zero.
 
     Parameters
     ----------
@@ -156,8 +175,8 @@ def median_distance(points: np.ndarray, most: int = 1000) -> float:
     s = _above_diagonal(squared_distances(points, points))
     if not np.any(s > 0):
         raise ValueError(
-            f"all {len(points)} points are equal, or too close for floating-point numbers: no distance "
-            "between distinct points exists, rescale the data"
+            f"all {len(points)} points are equal, or too close for floating-point numbers: no "
+            "distance between distinct points exists, rescale the data"
         )
     median = np.median(s)
     return float(np.sqrt(median if median > 0 else np.median(s[s > 0])))

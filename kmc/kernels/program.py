@@ -1,16 +1,18 @@
-"""Radial kernels as programs of a small postfix machine, for use inside jitted loops and for blocks of distances.
+"""Radial kernels as programs of a small postfix machine, for jitted loops and blocks of distances.
 
-numba cannot call methods of Python objects. So a kernel is written as instructions: a profile pushes its derivatives
-onto a stack, a sum or a product combines the two topmost entries. The machine is compiled once; kernels are data.
+numba cannot call methods of Python objects. So a kernel is written as instructions: a profile
+pushes its derivatives onto a stack, a sum or a product combines the two topmost entries. The
+machine is compiled once; kernels are data.
 
-Each family of profiles q(s) has one jitted definition: ``family(s, first, second, order, out)`` writes q, q', ..., of
-orders 0..order <= 4 at s (n,) into the first n columns of the rows of ``out`` (order + 1 or more, n or more),
-C-contiguous; ``first`` and ``second`` are the family's numbers. Each loop runs over contiguous points and is
-vectorized; nothing is allocated. Values that diverge at s = 0 are written as 0 there: they only enter multiplied by s
-or by x - y, and those products vanish.
+Each family of profiles q(s) has one jitted definition: ``family(s, first, second, order, out)``
+writes q, q', ..., of orders 0..order <= 4 at s (n,) into the first n columns of the rows of ``out``
+(order + 1 or more, n or more), C-contiguous; ``first`` and ``second`` are the family's numbers.
+Each loop runs over contiguous points and is vectorized; nothing is allocated. Values that diverge
+at s = 0 are written as 0 there: they only enter multiplied by s or by x - y, and those products
+vanish.
 
-No fastmath: with it, newly compiled code and code loaded from numba's cache rounded differently, so a seed gave
-different draws on the first run and on the second.
+No fastmath: with it, newly compiled code and code loaded from numba's cache rounded differently, so
+a seed gave different draws on the first run and on the second.
 """
 
 from __future__ import annotations
@@ -28,10 +30,13 @@ GAUSSIAN, POWER, MATERN, SUM, PRODUCT, SCALE = range(6)
 
 Instruction = tuple[int, float, float]
 
-_BINOMIAL = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 2, 1, 0, 0], [1, 3, 3, 1, 0], [1, 4, 6, 4, 1]], float)
+_BINOMIAL = np.array(
+    [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 2, 1, 0, 0], [1, 3, 3, 1, 0], [1, 4, 6, 4, 1]], float
+)
 _TILE = 512  # distances at a time: the stack fits in the fastest cache
 COINCIDENT = 1e-30  # smaller distances, in bandwidths, count as zero: 1/a^7 would overflow
-_FARTHEST = 700.0  # bandwidths; exp(-700) is the smallest value of the exponential, and a^3 must not overflow
+# bandwidths; exp(-700) is the smallest value of the exponential, and a^3 must not overflow
+_FARTHEST = 700.0
 
 _STEP = np.array([1 / 10, 1 / 6, 1 / 2, 1 / 2, 1 / 2, 1 / 2, 1 / 2])
 
@@ -57,14 +62,17 @@ class Postfix(Protocol):
 
 
 class Program(NamedTuple):
-    """A radial kernel q(s) in postfix order; arrays only, so that another kernel does not recompile a loop."""
+    """A radial kernel q(s) in postfix order.
+
+    It has arrays only, so that another kernel does not recompile a loop.
+    """
 
     codes: np.ndarray  # (k,) int64, the instructions
     params: np.ndarray  # (k, 2), their numbers
 
 
 def program(kernel: Postfix) -> Program | None:
-    """Return the program of a radial kernel, or None if it is not composed of built-in radial kernels.
+    """Return the program of a radial kernel, or None if it is not composed of built-in radial ones.
 
     Parameters
     ----------
@@ -88,7 +96,7 @@ def program(kernel: Postfix) -> Program | None:
 
 @njit()
 def stack_for(program: Program, m: int) -> np.ndarray:
-    """Allocate the stack that :func:`run_program` needs for up to m distances, shape (depth, 5, m)."""
+    """Allocate the stack (depth, 5, m) that :func:`run_program` needs for up to m distances."""
     depth = 0
     deepest = 0
     for code in program.codes:
@@ -102,10 +110,10 @@ def stack_for(program: Program, m: int) -> np.ndarray:
 
 @njit()
 def run_program(program: Program, s: np.ndarray, order: int, stack: np.ndarray) -> None:
-    """Write q and its derivatives up to ``order`` <= 4 at squared distances s (n,) into ``stack[0, :order + 1, :n]``.
+    """Write q, q', ... at squared distances s (n,) into ``stack[0, :order + 1, :n]``.
 
-    ``s`` is contiguous, ``stack`` comes from :func:`stack_for` with at least n columns. Nothing is allocated or
-    checked.
+    ``order`` is at most 4, ``s`` is contiguous, ``stack`` comes from :func:`stack_for` with at
+    least n columns. Nothing is allocated or checked.
     """
     top = -1
     for i in range(program.codes.size):
@@ -131,7 +139,10 @@ def run_program(program: Program, s: np.ndarray, order: int, stack: np.ndarray) 
 
 
 def evaluate(postfix: tuple[Instruction, ...], s: np.ndarray, order: int) -> tuple[np.ndarray, ...]:
-    """Return q, q', ... of a program at squared distances of any shape; ``derivatives`` of radial kernels calls it."""
+    """Return q, q', ... of a program at squared distances of any shape.
+
+    ``derivatives`` of radial kernels calls it.
+    """
     order = derivative_order(order)
     s = np.asarray(s, dtype=float)
     flat = np.ascontiguousarray(s).reshape(-1)
@@ -144,7 +155,8 @@ def evaluate(postfix: tuple[Instruction, ...], s: np.ndarray, order: int) -> tup
 
 @njit()
 def _evaluate(codes, params, s, order, out):
-    program = Program(codes, params)  # numba unboxes two arrays ten times as fast as a tuple of them
+    # numba unboxes two arrays ten times as fast as a tuple of them
+    program = Program(codes, params)
     if codes.size == 1 and order == 0:  # a single pass, which needs no stack
         run_program(program, s, order, out.reshape(1, 1, s.size))
         return
@@ -161,7 +173,8 @@ def _evaluate(codes, params, s, order, out):
 @lru_cache(maxsize=256)
 def _assemble(postfix: tuple[Instruction, ...]) -> Program:
     return Program(
-        np.array([code for code, _, _ in postfix], np.int64), np.array([numbers for _, *numbers in postfix], float)
+        np.array([code for code, _, _ in postfix], np.int64),
+        np.array([numbers for _, *numbers in postfix], float),
     )
 
 
@@ -183,7 +196,7 @@ def _scale(f, factor, order, n):
 
 @njit()
 def _multiply(f, g, order, n):
-    """Write (fg)^(k) = Σ_j C(k, j) f^(j) g^(k-j), from the highest order down so that f can be overwritten."""
+    """Write (fg)^(k) = Σ_j C(k, j) f^(j) g^(k-j) over f, from the highest order down."""
     for k in range(order, -1, -1):
         row, factor = f[k], g[0]
         for a in range(n):
@@ -210,7 +223,10 @@ def gaussian(s, rate, _, order, out):
 
 @njit(error_model="numpy")
 def power(s, scale, exponent, order, out):
-    """Write q = w^-exponent, w = 1 + scale s; each derivative is the last one times -(exponent + k - 1) scale / w."""
+    """Write q = w^-exponent and its derivatives, with w = 1 + scale s.
+
+    The k-th derivative is the one before times -(exponent + k - 1) scale / w.
+    """
     _inverse_power(s, scale, exponent, out[0])
     n = s.size
     for k in range(1, order + 1):
@@ -222,7 +238,10 @@ def power(s, scale, exponent, order, out):
 
 @njit(error_model="numpy")
 def _inverse_power(s, scale, exponent, q):
-    """Write (1 + scale s)^-exponent: small multiples of 1/2 by products and a square root, which are vectorized."""
+    """Write (1 + scale s)^-exponent.
+
+    Small multiples of 1/2 use products and a square root, which are vectorized.
+    """
     n = s.size
     halves = int(2.0 * min(exponent, 8.0))
     if halves != 2.0 * exponent:
@@ -244,9 +263,10 @@ def _inverse_power(s, scale, exponent, q):
 def matern(s, scale, start, order, out):
     """Write Matérn profiles of a = sqrt(scale s), which are each other's derivatives up to factors.
 
-    With shapes g_0 = 1 + a + 2a²/5 + a³/15 (Matérn-7/2), g_1 = 1 + a + a²/3 (5/2), g_2 = 1 + a (3/2), g_3 = 1 (1/2),
-    g_4 = 1/a, g_5 = (1 + a)/a³, ...: d/ds [g_j exp(-a)] = -scale g_{j+1} exp(-a) times 1/10, 1/6, 1/2, 1/2, ...
-    The kernel's own shape is ``start`` (a whole number, 3 at most).
+    With shapes g_0 = 1 + a + 2a²/5 + a³/15 (Matérn-7/2), g_1 = 1 + a + a²/3 (5/2), g_2 = 1 + a
+    (3/2), g_3 = 1 (1/2), g_4 = 1/a, g_5 = (1 + a)/a³, ...: d/ds [g_j exp(-a)] = -scale g_{j+1}
+    exp(-a) times 1/10, 1/6, 1/2, 1/2, ... The kernel's own shape is ``start`` (a whole number, 3 at
+    most).
     """
     n = s.size
     first = int(start)

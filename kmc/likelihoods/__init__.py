@@ -1,4 +1,4 @@
-"""Likelihoods of data, given the outputs of a simulator: ``kmc.Model(simulator=..., likelihood=...)``."""
+"""Likelihoods of data given a simulator's outputs: ``kmc.Model(simulator=..., likelihood=...)``."""
 
 from kmc.likelihoods.base import Likelihood
 from kmc.likelihoods.continuous import LogNormal, MultivariateNormal, Normal, StudentT

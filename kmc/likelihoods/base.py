@@ -1,4 +1,4 @@
-"""The interface of all likelihoods, and what those of known data share: formulas, and checks of their arguments."""
+"""The interface of all likelihoods; formulas and argument checks that those of known data share."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _STEP = np.cbrt(np.finfo(float).eps)  # of central differences, relative to the 
 
 @runtime_checkable
 class Likelihood(Protocol):
-    """The interface of all likelihoods: a distribution of data, given outputs of a simulator and some parameters.
+    """The interface of all likelihoods.
 
-    :class:`kmc.Model` takes any object that has it.
+    A likelihood is a distribution of data, given outputs of a simulator and some parameters.
+    :class:`kmc.Model` takes any object that has this interface.
     """
 
     @property
@@ -41,7 +42,8 @@ class Likelihood(Protocol):
         Parameters
         ----------
         outputs : array_like, shape (n,)
-            Outputs of the simulator, in the shape of the data, unless a function (`observe`) brings them into it.
+            Outputs of the simulator, in the shape of the data, unless a function (`observe`) brings
+            them into it.
         parameters : mapping of str to float or ndarray
             At least those in :attr:`names`; with functions, those that the functions use.
 
@@ -53,10 +55,13 @@ class Likelihood(Protocol):
         Raises
         ------
         TypeError, ValueError
-            The outputs are not numbers in the shape of the data; a parameter is missing or has the wrong shape.
+            The outputs are not numbers in the shape of the data; a parameter is missing or has the
+            wrong shape.
         """
 
-    def gradients(self, outputs: Any, parameters: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def gradients(
+        self, outputs: Any, parameters: Mapping[str, Any]
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return the gradients of the sum of :meth:`log_likelihoods`.
 
         Parameters
@@ -67,14 +72,17 @@ class Likelihood(Protocol):
         Returns
         -------
         along_outputs : ndarray
-            In the shape of the outputs; 0 where data are missing. If the observations are independent, it is the
-            derivative of each log-likelihood along its own output.
+            In the shape of the outputs; 0 where data are missing. If the observations are
+            independent, it is the derivative of each log-likelihood along its own output.
         along_parameters : dict of str to ndarray
-            By name, in the shape of the parameter. With functions (`observe`, or a covariance that is a function), of
-            all `parameters`, by central differences; otherwise of those in :attr:`names`.
+            By name, in the shape of the parameter. With functions (`observe`, or a covariance that
+            is a function), of all `parameters`, by central differences; otherwise of those in
+            :attr:`names`.
         """
 
-    def draw(self, outputs: Any, parameters: Mapping[str, Any], rng: np.random.Generator) -> np.ndarray:
+    def draw(
+        self, outputs: Any, parameters: Mapping[str, Any], rng: np.random.Generator
+    ) -> np.ndarray:
         """Draw data, in the shape of the observed ones, also where those are missing.
 
         Parameters
@@ -93,8 +101,8 @@ class Likelihood(Protocol):
 class OfData(ABC):
     """A likelihood of data that are known as an array.
 
-    A subclass has three formulas: ``_log_density``, ``_derivatives`` and ``_draw``. This class looks up parameters,
-    leaves out missing data, and applies `observe`.
+    A subclass has three formulas: ``_log_density``, ``_derivatives`` and ``_draw``. This class
+    looks up parameters, leaves out missing data, and applies `observe`.
 
     Parameters
     ----------
@@ -117,7 +125,9 @@ class OfData(ABC):
 
     def __init__(self, observed: Any, observe: Any, terms: Mapping[str, tuple[Term, ...]]):
         if observe is not None and not callable(observe):
-            raise TypeError(f"observe={observe!r}: expected a function of the outputs and of the parameters")
+            raise TypeError(
+                f"observe={observe!r}: expected a function of the outputs and of the parameters"
+            )
         self.observed = as_data(observed)
         self.missing = np.isnan(self.observed)
         self.observe: Callable[[np.ndarray, Mapping[str, Any]], Any] | None = observe
@@ -131,7 +141,9 @@ class OfData(ABC):
         return made
 
     def with_data(self, observed: Any) -> Self:
-        """Return the same likelihood of other data (array_like, in the same shape), with NaN where these are missing.
+        """Return the same likelihood of other data.
+
+        These are array_like, in the same shape, with NaN where they are missing.
 
         Examples
         --------
@@ -142,12 +154,16 @@ class OfData(ABC):
         """
         args, kwargs = self._arguments
         data = np.where(self.missing, np.nan, observed)
-        return type(self)(data, *args[1:], **{name: value for name, value in kwargs.items() if name != "observed"})
+        return type(self)(
+            data, *args[1:], **{name: value for name, value in kwargs.items() if name != "observed"}
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the parameters that the likelihood names, such as "sigma" for ``sd="sigma"``."""
-        return tuple(dict.fromkeys(name for terms in self._terms.values() for name in names_of(terms)))
+        return tuple(
+            dict.fromkeys(name for terms in self._terms.values() for name in names_of(terms))
+        )
 
     @property
     def terms(self) -> Mapping[str, tuple[Term, ...]]:
@@ -166,15 +182,23 @@ class OfData(ABC):
         return True
 
     def log_likelihoods(self, outputs: Any, parameters: Mapping[str, Any]) -> np.ndarray:
-        """Return the log-likelihood of each observation, see :meth:`kmc.likelihoods.Likelihood.log_likelihoods`."""
+        """Return the log-likelihood of each observation.
+
+        See :meth:`kmc.likelihoods.Likelihood.log_likelihoods`.
+        """
         mean = self._compared(outputs, parameters)
         with np.errstate(all="ignore"):
             found = self._log_density(mean, self._values(parameters))
         found = np.where(np.isnan(mean), np.nan, found)
         return np.where(self.missing, 0.0, found)
 
-    def gradients(self, outputs: Any, parameters: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return the gradients of the sum of the log-likelihoods, see :meth:`kmc.likelihoods.Likelihood.gradients`."""
+    def gradients(
+        self, outputs: Any, parameters: Mapping[str, Any]
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return the gradients of the sum of the log-likelihoods.
+
+        See :meth:`kmc.likelihoods.Likelihood.gradients`.
+        """
         mean = self._compared(outputs, parameters)
         with np.errstate(all="ignore"):
             along, by_term = self._derivatives(mean, self._values(parameters))
@@ -187,23 +211,31 @@ class OfData(ABC):
             along = self._through_observe(along, outputs, parameters)
         return along, along_parameters
 
-    def draw(self, outputs: Any, parameters: Mapping[str, Any], rng: np.random.Generator) -> np.ndarray:
+    def draw(
+        self, outputs: Any, parameters: Mapping[str, Any], rng: np.random.Generator
+    ) -> np.ndarray:
         """Draw data, see :meth:`kmc.likelihoods.Likelihood.draw`."""
         mean = self._compared(outputs, parameters)
         unknown = np.isnan(mean)
         if unknown.all():
             return np.full(mean.shape, np.nan)
         if unknown.any():
-            mean = np.where(unknown, np.nanmean(mean), mean)  # any valid output, as these draws are not used
+            # any valid output, as these draws are not used
+            mean = np.where(unknown, np.nanmean(mean), mean)
         drawn = np.asarray(self._draw(mean, self._values(parameters), rng))
         return np.where(unknown, np.nan, drawn) if unknown.any() else drawn
 
     @abstractmethod
     def _log_density(self, mean: np.ndarray, values: Values) -> np.ndarray:
-        """Return log-densities of the data, given outputs in their shape; anything where data are missing."""
+        """Return log-densities of the data, given outputs in their shape.
+
+        Where data are missing, the values may be anything.
+        """
 
     @abstractmethod
-    def _derivatives(self, mean: np.ndarray, values: Values) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
+    def _derivatives(
+        self, mean: np.ndarray, values: Values
+    ) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
         """Return derivatives along the outputs, and, by argument, along the value of each term."""
 
     @abstractmethod
@@ -229,13 +261,18 @@ class OfData(ABC):
             mean = as_array("observe", self.observe(mean, parameters))
             what = "observe returned"
         if mean.shape != self.missing.shape:
-            raise ValueError(f"{what} the shape {mean.shape}: expected {self.missing.shape}, as the data have")
+            raise ValueError(
+                f"{what} the shape {mean.shape}: expected {self.missing.shape}, as the data have"
+            )
         return mean
 
     def _along_parameters(
         self, by_term: Mapping[str, Sequence[np.ndarray]], parameters: Mapping[str, Any]
     ) -> dict[str, np.ndarray]:
-        """Sum derivatives along terms to those along the parameters that are terms; several may be the same one."""
+        """Sum derivatives along terms to those along the parameters that are terms.
+
+        Several terms may be the same parameter.
+        """
         found = {name: np.zeros(np.shape(parameters[name])) for name in self.names}
         for argument, derivatives in by_term.items():
             for term, each in zip(self._terms[argument], derivatives, strict=True):
@@ -244,8 +281,10 @@ class OfData(ABC):
                     found[term] += summed_to(whole, found[term].shape)
         return found
 
-    def _through_observe(self, along: np.ndarray, outputs: Any, parameters: Mapping[str, Any]) -> np.ndarray:
-        """Return the gradient along the simulator's outputs, from that along what `observe` makes of them."""
+    def _through_observe(
+        self, along: np.ndarray, outputs: Any, parameters: Mapping[str, Any]
+    ) -> np.ndarray:
+        """Return the gradient along the outputs, from that along what `observe` makes of them."""
         x = as_array("outputs", outputs)
         known = along != 0.0
 
@@ -267,7 +306,7 @@ class OfData(ABC):
 
 
 def by_differences(function: Callable[[np.ndarray], float], x: np.ndarray) -> np.ndarray:
-    """Return the gradient of a function of an array, by central differences; 0 along numbers that are NaN."""
+    """Return a function's gradient at x, by central differences; 0 along numbers that are NaN."""
     sizes = np.abs(x[np.isfinite(x)])
     typical = float(sizes.mean()) if sizes.size and sizes.mean() > 0.0 else 1.0
     gradient = np.zeros(x.shape)
@@ -295,9 +334,13 @@ def as_data(observed: Any) -> np.ndarray:
     """
     data = as_array("observed", observed).copy()
     if np.isinf(data).any():
-        raise ValueError(f"observed={_short(data)}: expected finite numbers, or NaN where data are missing")
+        raise ValueError(
+            f"observed={_short(data)}: expected finite numbers, or NaN where data are missing"
+        )
     if not np.isfinite(data).any():
-        raise ValueError(f"observed={_short(data)}: expected at least one number that is not missing")
+        raise ValueError(
+            f"observed={_short(data)}: expected at least one number that is not missing"
+        )
     return data
 
 
@@ -309,10 +352,15 @@ def check_data(name: str, data: np.ndarray, valid: np.ndarray, expected: str) ->
 
 
 def as_terms(name: str, given: Any, shape: tuple[int, ...]) -> tuple[Term, ...]:
-    """Return the terms of an argument: a number, an array, a name, or a list with a name or an array among these."""
+    """Return the terms of an argument.
+
+    The argument is a number, an array, a name, or a list with a name or an array among these.
+    """
     if given is None:
         return ()
-    several = isinstance(given, (list, tuple)) and any(isinstance(one, (str, np.ndarray)) for one in given)
+    several = isinstance(given, (list, tuple)) and any(
+        isinstance(one, (str, np.ndarray)) for one in given
+    )
     return tuple(as_term(name, one, shape) for one in (given if several else [given]))
 
 
@@ -330,17 +378,24 @@ def as_term(name: str, given: Any, shape: tuple[int, ...]) -> Term:
         raise TypeError(f"{name}={given!r}: expected positive numbers, or the name of a parameter")
     numbers = as_array(name, given)
     if not (np.isfinite(numbers).all() and (numbers > 0).all()):
-        raise ValueError(f"{name}={_short(numbers)}: expected positive numbers, or the name of a parameter")
+        raise ValueError(
+            f"{name}={_short(numbers)}: expected positive numbers, or the name of a parameter"
+        )
     return fitting(name, numbers, shape)
 
 
 def as_bound(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Return a bound of the data, which may be infinite: numbers that broadcast with them; None if there is none."""
+    """Return a bound of the data, or None if there is none.
+
+    Its numbers broadcast with the data and may be infinite.
+    """
     if given is None:
         return None
     numbers = as_array(name, given)
     if np.isnan(numbers).any():
-        raise ValueError(f"{name}={_short(numbers)}: expected numbers, infinite where there is no bound")
+        raise ValueError(
+            f"{name}={_short(numbers)}: expected numbers, infinite where there is no bound"
+        )
     return fitting(name, numbers, shape)
 
 
@@ -350,8 +405,8 @@ def fitting(name: str, numbers: np.ndarray, shape: tuple[int, ...]) -> np.ndarra
         np.broadcast_to(numbers, shape)
     except ValueError:
         raise ValueError(
-            f"{name} has the shape {numbers.shape}: expected a number, or an array that broadcasts to the shape of the "
-            f"data, {shape}"
+            f"{name} has the shape {numbers.shape}: expected a number, or an array that broadcasts "
+            f"to the shape of the data, {shape}"
         ) from None
     return numbers
 
@@ -361,7 +416,9 @@ def names_of(terms: tuple[Term, ...]) -> list[str]:
     return [term for term in terms if isinstance(term, str)]
 
 
-def value_of(name: str, term: Term, parameters: Mapping[str, Any], shape: tuple[int, ...]) -> np.ndarray:
+def value_of(
+    name: str, term: Term, parameters: Mapping[str, Any], shape: tuple[int, ...]
+) -> np.ndarray:
     """Return the numbers of a term at some parameters.
 
     Raises
@@ -372,7 +429,9 @@ def value_of(name: str, term: Term, parameters: Mapping[str, Any], shape: tuple[
     if not isinstance(term, str):
         return term
     if term not in parameters:
-        raise ValueError(f"{name}={term!r} is not a parameter: expected some of {', '.join(parameters)}")
+        raise ValueError(
+            f"{name}={term!r} is not a parameter: expected some of {', '.join(parameters)}"
+        )
     return fitting(f"{name}={term!r}", np.asarray(parameters[term], float), shape)
 
 

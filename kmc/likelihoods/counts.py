@@ -15,7 +15,9 @@ _MOST = 2.0**62  # the largest mean that NumPy draws counts of
 
 
 class Poisson(OfData):
-    """Poisson counts, whose means are the outputs. Where an output is negative, the density is zero.
+    """Poisson counts, whose means are the outputs.
+
+    Where an output is negative, the density is zero.
 
     Parameters
     ----------
@@ -44,7 +46,9 @@ class Poisson(OfData):
         y = self.observed
         return np.where(mean < 0, -np.inf, xlogy(y, mean) - mean - gammaln(y + 1.0))
 
-    def _derivatives(self, mean: np.ndarray, values: Values) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
+    def _derivatives(
+        self, mean: np.ndarray, values: Values
+    ) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
         return _ratio(self.observed, mean) - 1.0, {}
 
     def _draw(self, mean: np.ndarray, values: Values, rng: np.random.Generator) -> np.ndarray:
@@ -61,7 +65,8 @@ class NegativeBinomial(OfData):
     observed : array_like
         The counts, of any shape, with NaN where they are missing.
     dispersion : float, array_like or str
-        Numbers, or the name of a parameter. The larger it is, the closer the counts are to Poisson counts.
+        Numbers, or the name of a parameter. The larger it is, the closer the counts are to Poisson
+        counts.
     observe : callable, optional
         A function of (outputs, parameters), see :class:`Normal`.
 
@@ -78,8 +83,14 @@ class NegativeBinomial(OfData):
     array([-0.48 , -1.89])
     """
 
-    def __init__(self, observed: Any, dispersion: Any, *, observe: Callable[..., Any] | None = None):
-        super().__init__(observed, observe, {"dispersion": (as_term("dispersion", dispersion, np.shape(observed)),)})
+    def __init__(
+        self, observed: Any, dispersion: Any, *, observe: Callable[..., Any] | None = None
+    ):
+        super().__init__(
+            observed,
+            observe,
+            {"dispersion": (as_term("dispersion", dispersion, np.shape(observed)),)},
+        )
         self.observed = _as_counts(self.observed)
 
     def _log_density(self, mean: np.ndarray, values: Values) -> np.ndarray:
@@ -93,9 +104,13 @@ class NegativeBinomial(OfData):
         )
         return np.where((mean < 0) | (phi <= 0), -np.inf, found)
 
-    def _derivatives(self, mean: np.ndarray, values: Values) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
+    def _derivatives(
+        self, mean: np.ndarray, values: Values
+    ) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
         y, (phi,) = self.observed, values["dispersion"]
-        along_phi = digamma(y + phi) - digamma(phi) - np.log1p(mean / phi) + (mean - y) / (mean + phi)
+        along_phi = (
+            digamma(y + phi) - digamma(phi) - np.log1p(mean / phi) + (mean - y) / (mean + phi)
+        )
         return _ratio(y, mean) - (y + phi) / (mean + phi), {"dispersion": [along_phi]}
 
     def _draw(self, mean: np.ndarray, values: Values, rng: np.random.Generator) -> np.ndarray:
@@ -134,20 +149,31 @@ class Binomial(OfData):
         super().__init__(observed, observe, {})
         self.observed = _as_counts(self.observed)
         self.n = fitting("n", as_array("n", n), self.missing.shape)
-        check_data("n", self.n, (self.n >= 1) & (self.n == np.floor(self.n)), "whole numbers of at least 1")
-        check_data("observed", self.observed, self.observed <= self.n, f"at most the number of trials, n={n!r}")
+        check_data(
+            "n", self.n, (self.n >= 1) & (self.n == np.floor(self.n)), "whole numbers of at least 1"
+        )
+        check_data(
+            "observed",
+            self.observed,
+            self.observed <= self.n,
+            f"at most the number of trials, n={n!r}",
+        )
 
     def _log_density(self, mean: np.ndarray, values: Values) -> np.ndarray:
         y, n = self.observed, self.n
         ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
         return _outside(mean, ways + xlogy(y, mean) + xlog1py(n - y, -mean))
 
-    def _derivatives(self, mean: np.ndarray, values: Values) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
+    def _derivatives(
+        self, mean: np.ndarray, values: Values
+    ) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
         y, n = self.observed, self.n
         return _ratio(y, mean) - _ratio(n - y, 1.0 - mean), {}
 
     def _draw(self, mean: np.ndarray, values: Values, rng: np.random.Generator) -> np.ndarray:
-        return _counts(self, rng.binomial(np.broadcast_to(self.n, mean.shape).astype(np.int64), mean))
+        return _counts(
+            self, rng.binomial(np.broadcast_to(self.n, mean.shape).astype(np.int64), mean)
+        )
 
 
 class Bernoulli(OfData):
@@ -182,7 +208,9 @@ class Bernoulli(OfData):
     def _log_density(self, mean: np.ndarray, values: Values) -> np.ndarray:
         return _outside(mean, np.where(self.observed == 1.0, np.log(mean), np.log1p(-mean)))
 
-    def _derivatives(self, mean: np.ndarray, values: Values) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
+    def _derivatives(
+        self, mean: np.ndarray, values: Values
+    ) -> tuple[np.ndarray, dict[str, list[np.ndarray]]]:
         return np.where(self.observed == 1.0, 1.0 / mean, -1.0 / (1.0 - mean)), {}
 
     def _draw(self, mean: np.ndarray, values: Values, rng: np.random.Generator) -> np.ndarray:
@@ -190,7 +218,7 @@ class Bernoulli(OfData):
 
 
 def _as_counts(observed: np.ndarray) -> np.ndarray:
-    """Return the counts as whole numbers, as ArviZ then plots bars; as floats if some are missing."""
+    """Return the counts as whole numbers, so ArviZ plots bars; as floats if some are missing."""
     valid = (observed >= 0) & (observed <= 2**53) & (observed == np.floor(observed))
     check_data("observed", observed, valid, "whole numbers from 0 to 2**53")
     return observed if np.isnan(observed).any() else observed.astype(np.int64)

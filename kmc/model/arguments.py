@@ -22,7 +22,12 @@ _Class = TypeVar("_Class")
 
 # Arguments of other packages, and what to use instead.
 _ELSEWHERE = {
-    ("bounds", "limits", "lower", "upper"): 'use parameters={"a": kmc.Interval(0, 1), ...}, or kmc.Uniform(0, 1)',
+    (
+        "bounds",
+        "limits",
+        "lower",
+        "upper",
+    ): 'use parameters={"a": kmc.Interval(0, 1), ...}, or kmc.Uniform(0, 1)',
     ("names", "param_names", "parameter_names"): 'use parameters={"a": kmc.Real(), ...}',
     ("priors",): 'use parameters={"a": kmc.Normal(0, 1), ...}, or log_prior=',
     ("ndim", "n_dim", "n_params"): "use dim=",
@@ -38,7 +43,9 @@ def explain_unknown(cls: type[_Class]) -> type[_Class]:
     @functools.wraps(init)
     def explaining(self: Any, *args: Any, **given: Any) -> None:
         for name in given.keys() - arguments(cls):
-            raise TypeError(f"kmc.Model() has no argument {name!r}: {_instead_of(name, arguments(cls))}")
+            raise TypeError(
+                f"kmc.Model() has no argument {name!r}: {_instead_of(name, arguments(cls))}"
+            )
         init(self, *args, **given)
 
     setattr(cls, "__init__", explaining)  # noqa: B010, as mypy takes no assignment to a method
@@ -48,8 +55,9 @@ def explain_unknown(cls: type[_Class]) -> type[_Class]:
 def completed(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of :class:`kmc.Model`, checked.
 
-    A simulator with its likelihood becomes a log-likelihood, an ``lmfit.Parameters`` becomes parameters, a prior
-    transform becomes a space and a prior, and a log-likelihood with a log-prior becomes a log-density.
+    A simulator with its likelihood becomes a log-likelihood, an ``lmfit.Parameters`` becomes
+    parameters, a prior transform becomes a space and a prior, and a log-likelihood with a log-prior
+    becomes a log-density.
 
     Raises
     ------
@@ -57,7 +65,10 @@ def completed(given: Mapping[str, Any]) -> dict[str, Any]:
         An invalid argument; the message has its name and its value.
     """
     new = dict(given)
-    if any(new[name] is not None for name in ("simulator", "likelihood", "inputs", "approximation", "depends")):
+    if any(
+        new[name] is not None
+        for name in ("simulator", "likelihood", "inputs", "approximation", "depends")
+    ):
         new["log_likelihood"] = _simulated(new)
     if is_lmfit(new["parameters"]):
         new |= _without_lmfit(new)
@@ -68,7 +79,8 @@ def completed(given: Mapping[str, Any]) -> dict[str, Any]:
     if not callable(new["log_density"]):
         raise TypeError(
             f"log_density={new['log_density']!r} is not callable: "
-            "pass a function of an array of shape (dim,), or of a dict of parameters, that returns a float"
+            "pass a function of an array of shape (dim,), or of a dict of parameters, that "
+            "returns a float"
         )
     _check_flag("noisy", new["noisy"], "log_density returns the log of an unbiased estimate")
     _check_flag("vectorized", new["vectorized"], "log_density takes many points at once")
@@ -92,9 +104,13 @@ def space_of(given: Mapping[str, Any]) -> Space:
         whole = {"x": Real(_positive_integer(given["dim"]))} if parameters is None else parameters
         return ParameterSpace(whole, coords, dims)
     if dims is not None or coords is not None:
-        raise TypeError(f"dims={dims!r} and coords={coords!r}: leave them out, as space has its own")
+        raise TypeError(
+            f"dims={dims!r} and coords={coords!r}: leave them out, as space has its own"
+        )
     if isinstance(space, type) or not isinstance(space, Space):
-        raise TypeError(f"space={space!r}: expected an object as kmc.model.space.Space describes it")
+        raise TypeError(
+            f"space={space!r}: expected an object as kmc.model.space.Space describes it"
+        )
     return space
 
 
@@ -103,21 +119,24 @@ def _simulated(given: Mapping[str, Any]) -> Simulation:
     before, parameters = given["log_likelihood"], given["parameters"]
     if given["depends"] is not None and given["simulator"] is None:
         raise TypeError(
-            f"depends={given['depends']!r} without simulator=: it says on which parameters the outputs of a simulator "
+            f"depends={given['depends']!r} without simulator=: it says on which parameters the "
+            f"outputs of a simulator "
             "depend, so expected simulator=, likelihood= and parameters=, too"
         )
     if not isinstance(before, Simulation):  # else after dataclasses.replace and fix
         before = None
     others = {
-        "log_density": None if isinstance(given["log_density"], Posterior) else given["log_density"],
+        "log_density": None
+        if isinstance(given["log_density"], Posterior)
+        else given["log_density"],
         "log_likelihood": None if before else given["log_likelihood"],
         "prior_transform": given["prior_transform"],
         "space": given["space"],
     }
     if found := [name for name, value in others.items() if value is not None]:
         raise TypeError(
-            f"simulator and {found[0]}={others[found[0]]!r}: expected simulator=, likelihood= and parameters=, or "
-            f"{found[0]}= without them"
+            f"simulator and {found[0]}={others[found[0]]!r}: expected simulator=, likelihood= and "
+            f"parameters=, or {found[0]}= without them"
         )
     if not isinstance(parameters, Mapping) or is_lmfit(parameters):
         raise TypeError(
@@ -126,8 +145,8 @@ def _simulated(given: Mapping[str, Any]) -> Simulation:
         )
     if given["noisy"]:
         raise ValueError(
-            "noisy=True and simulator: expected a simulator that returns the same outputs again, such as one "
-            "with a fixed seed; the log of an unbiased estimate is for log_density="
+            "noisy=True and simulator: expected a simulator that returns the same outputs again, "
+            "such as one with a fixed seed; the log of an unbiased estimate is for log_density="
         )
     if given["vectorized"]:
         raise ValueError("vectorized=True and simulator: expected a simulator of one point")
@@ -149,7 +168,9 @@ def _without_lmfit(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return functions that give an ``lmfit.Parameters`` to those of the user, and its supports."""
     parameters = given["parameters"]
     if given["vectorized"]:
-        raise TypeError("vectorized=True: an lmfit.Parameters holds one point; use kmc.Real() and alike")
+        raise TypeError(
+            "vectorized=True: an lmfit.Parameters holds one point; use kmc.Real() and alike"
+        )
     derived = tuple(name for name, one in parameters.items() if one.expr)
     new: dict[str, Any] = {"parameters": from_lmfit(parameters)}
     for name in ("log_density", "log_likelihood", "log_prior"):
@@ -164,9 +185,15 @@ def _without_prior_transform(given: Mapping[str, Any]) -> dict[str, Any]:
     transform, log_likelihood = given["prior_transform"], given["log_likelihood"]
     others = ("log_density", "log_prior", "parameters", "space", "prior")
     if found := [name for name in others if given[name] is not None]:
-        raise TypeError(f"prior_transform and {found[0]}: expected prior_transform=, log_likelihood= and dim= only")
+        raise TypeError(
+            f"prior_transform and {found[0]}: expected prior_transform=, log_likelihood= and dim= "
+            f"only"
+        )
     if not callable(transform) or not callable(log_likelihood):
-        raise TypeError(f"prior_transform={transform!r} and log_likelihood={log_likelihood!r}: expected two functions")
+        raise TypeError(
+            f"prior_transform={transform!r} and log_likelihood={log_likelihood!r}: expected two "
+            f"functions"
+        )
     cube = Cube(transform, _positive_integer(given["dim"]), given["vectorized"])
     return {
         "log_likelihood": OfCube(log_likelihood, cube),
@@ -179,9 +206,13 @@ def _without_prior_transform(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _posterior(given: Mapping[str, Any]) -> Posterior:
-    log_density = given["log_density"]  # after dataclasses.replace it is the sum that was made before
+    # after dataclasses.replace it is the sum that was made before
+    log_density = given["log_density"]
     if log_density is not None and not isinstance(log_density, Posterior):
-        raise TypeError(f"log_density={log_density!r} with log_likelihood and log_prior: pass either it or these two")
+        raise TypeError(
+            f"log_density={log_density!r} with log_likelihood and log_prior: pass either it or "
+            f"these two"
+        )
     for name in ("log_likelihood", "log_prior"):
         part = given[name]
         if not callable(part) and not (name == "log_prior" and part is None):
@@ -195,7 +226,7 @@ def arguments(cls: Any) -> list[str]:
 
 
 def _instead_of(name: str, known: list[str]) -> str:
-    """Say what to use in place of an argument of another package, or of one that is spelled otherwise."""
+    """Say what to use instead of an argument of another package, or of one spelled differently."""
     for words, remedy in _ELSEWHERE.items():
         if name in words:
             return remedy
@@ -228,7 +259,9 @@ def _check_flag(name: str, value: Any, meaning: str) -> None:
 
 def _tuple(args: Any) -> tuple[Any, ...]:
     if not isinstance(args, tuple):
-        raise TypeError(f"args={args!r}: expected a tuple of further arguments of log_density, such as (data,)")
+        raise TypeError(
+            f"args={args!r}: expected a tuple of further arguments of log_density, such as (data,)"
+        )
     return args
 
 
@@ -236,5 +269,7 @@ def _keywords(kwargs: Any) -> dict[str, Any]:
     if kwargs is None:
         return {}
     if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
-        raise TypeError(f"kwargs={kwargs!r}: expected a mapping of names to keyword arguments of log_density")
+        raise TypeError(
+            f"kwargs={kwargs!r}: expected a mapping of names to keyword arguments of log_density"
+        )
     return dict(kwargs)

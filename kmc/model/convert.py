@@ -1,4 +1,4 @@
-"""Models made from something else: a function, a model of another package, or residuals (``kmc.from_residual``)."""
+"""Models made from a function, another package's model, or residuals (``kmc.from_residual``)."""
 
 from __future__ import annotations
 
@@ -31,28 +31,34 @@ def as_model(target: Any, dim: int | None, name: str = "target") -> Model:
             raise ValueError(f"dim={dim!r} contradicts the model's dim={target.dim}; leave it out")
         return target
     if not callable(target):
-        raise TypeError(f"{name}={target!r}: expected a callable x -> log-density, a kmc.Model or a PyMC model")
+        raise TypeError(
+            f"{name}={target!r}: expected a callable x -> log-density, a kmc.Model or a PyMC model"
+        )
     if dim is None:
         raise ValueError("dim=None: a bare callable needs its number of parameters, such as dim=3")
     return Model(target, dim=dim)
 
 
-def from_residual(f: Callable[..., Any], parameters: Any, sigma: Any = None, **options: Any) -> Model:
+def from_residual(
+    f: Callable[..., Any], parameters: Any, sigma: Any = None, **options: Any
+) -> Model:
     """Return the model whose residuals are independent Gaussian errors.
 
     Parameters
     ----------
     f : callable
-        Returns the residuals, data minus prediction, as an array of any shape. It takes what the function of a
-        :class:`kmc.Model` takes: an array (d,), a dict of parameters by name, or an ``lmfit.Parameters``, depending on
-        `parameters`. A function for ``scipy.optimize.least_squares`` or ``lmfit.minimize`` can be passed unchanged.
+        Returns the residuals, data minus prediction, as an array of any shape. It takes what the
+        function of a :class:`kmc.Model` takes: an array (d,), a dict of parameters by name, or an
+        ``lmfit.Parameters``, depending on `parameters`. A function for
+        ``scipy.optimize.least_squares`` or ``lmfit.minimize`` can be passed unchanged.
     parameters : int, mapping of str to parameter, or lmfit.Parameters
-        The number d of parameters of a function of an array; or names with supports or priors, as for
-        :class:`kmc.Model`. Parameters with a support alone have a flat prior.
+        The number d of parameters of a function of an array; or names with supports or priors, as
+        for :class:`kmc.Model`. Parameters with a support alone have a flat prior.
     sigma : float, array_like, str or None
-        The standard deviation of the errors: a number or an array that the residuals' shape broadcasts with (1.0 if
-        residuals are already divided by it); or the name of the parameter that is sampled for it. None: unknown, with
-        the prior 1 / sigma, integrated out, as least squares estimate it from the residuals.
+        The standard deviation of the errors: a number or an array that the residuals' shape
+        broadcasts with (1.0 if residuals are already divided by it); or the name of the parameter
+        that is sampled for it. None: unknown, with the prior 1 / sigma, integrated out, as least
+        squares estimate it from the residuals.
     **options
         Further arguments of :class:`kmc.Model`, such as ``args``, ``on_error`` or ``log_prior``.
 
@@ -64,15 +70,17 @@ def from_residual(f: Callable[..., Any], parameters: Any, sigma: Any = None, **o
     Raises
     ------
     TypeError, ValueError
-        An invalid argument; or, in a run, residuals that are no array of numbers (:class:`kmc.EvaluationError`).
+        An invalid argument; or, in a run, residuals that are no array of numbers
+        (:class:`kmc.EvaluationError`).
 
     Notes
     -----
-    With `sigma` as None and n residuals r, the likelihood is the integral of prod_i N(r_i; 0, sigma²) / sigma, which is
-    Γ(n/2) (π Σ r²)^(-n/2) / 2. The prior has no mass that is known, so that :func:`kmc.evidence` is NaN.
+    With `sigma` as None and n residuals r, the likelihood is the integral of prod_i N(r_i; 0,
+    sigma²) / sigma, which is Γ(n/2) (π Σ r²)^(-n/2) / 2. The prior has no mass that is known, so
+    that :func:`kmc.evidence` is NaN.
 
-    ``kmc.sample(model, initial=fit)`` starts around a fit of ``scipy.optimize.least_squares`` or lmfit, and
-    ``history=`` takes its evaluations from :func:`kmc.record`.
+    ``kmc.sample(model, initial=fit)`` starts around a fit of ``scipy.optimize.least_squares`` or
+    lmfit, and ``history=`` takes its evaluations from :func:`kmc.record`.
 
     Examples
     --------
@@ -85,14 +93,19 @@ def from_residual(f: Callable[..., Any], parameters: Any, sigma: Any = None, **o
     ...     return y - x[0] * np.exp(-x[1] * t)
     >>> fit = scipy.optimize.least_squares(residual, [1.0, 1.0])
     >>> model = kmc.from_residual(residual, 2)
-    >>> idata = kmc.sample(model, initial=fit, draws=None, max_evaluations=500, seed=1, progress=False)
+    >>> idata = kmc.sample(
+    ...     model, initial=fit, draws=None, max_evaluations=500, seed=1, progress=False
+    ... )
     >>> bool(np.all(abs(idata.posterior["x"].mean(("chain", "draw")) - fit.x) < 0.05))
     True
     """
     if isinstance(sigma, str):
         names = list(parameters) if hasattr(parameters, "keys") else []
         if sigma not in names:
-            raise ValueError(f"sigma={sigma!r}: expected a number, or the name of a parameter, of {', '.join(names)}")
+            raise ValueError(
+                f"sigma={sigma!r}: expected a number, or the name of a parameter, of "
+                f"{', '.join(names)}"
+            )
     elif sigma is not None:
         sigma = as_array("sigma", sigma)
         if not (np.all(np.isfinite(sigma)) and np.all(sigma > 0)):

@@ -1,4 +1,7 @@
-"""On which numbers the outputs of a simulator depend, as the user declares it: parameters, or elements as "a[0, 1]"."""
+"""The numbers on which a simulator's outputs depend, as the user declares them.
+
+They are parameters, or elements such as "a[0, 1]".
+"""
 
 from __future__ import annotations
 
@@ -43,23 +46,36 @@ def as_depends(
         return {}
     if not isinstance(depends, Mapping):
         raise TypeError(
-            f"depends={depends!r}: expected a mapping of outputs' names to lists of parameters, such as "
+            f"depends={depends!r}: expected a mapping of outputs' names to lists of parameters, "
+            f"such as "
             "{'first': ['a[0]', 'b']}"
         )
     known, found = list(outputs), {}
     for output, given in depends.items():
         if output not in known:
-            raise ValueError(f"depends has {output!r}, which is not an output: expected some of {listed(known)}")
-        if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
-            raise TypeError(f"depends[{output!r}]={given!r}: expected a list of parameters' names, {_SUCH_AS}")
+            raise ValueError(
+                f"depends has {output!r}, which is not an output: expected some of {listed(known)}"
+            )
+        if (
+            isinstance(given, str)
+            or not isinstance(given, Sequence)
+            or not all(isinstance(one, str) for one in given)
+        ):
+            raise TypeError(
+                f"depends[{output!r}]={given!r}: expected a list of parameters' names, {_SUCH_AS}"
+            )
         if not given:
-            raise ValueError(f"depends[{output!r}]={given!r} is empty: expected names of parameters, {_SUCH_AS}")
+            raise ValueError(
+                f"depends[{output!r}]={given!r} is empty: expected names of parameters, {_SUCH_AS}"
+            )
         found[output] = tuple(_element(output, one, inputs, parameters) for one in given)
     return found
 
 
-def columns_of(depends: Mapping[str, Sequence[Element]], space: ParameterSpace) -> dict[str, np.ndarray]:
-    """Return by output the columns of the vector on which it depends, in order; fixed values have none.
+def columns_of(
+    depends: Mapping[str, Sequence[Element]], space: ParameterSpace
+) -> dict[str, np.ndarray]:
+    """Return by output the columns of the vector it depends on, in order; fixed values have none.
 
     Raises
     ------
@@ -72,20 +88,22 @@ def columns_of(depends: Mapping[str, Sequence[Element]], space: ParameterSpace) 
     }
 
 
-def _element(output: str, written: str, inputs: Sequence[str], parameters: Sequence[str]) -> Element:
+def _element(
+    output: str, written: str, inputs: Sequence[str], parameters: Sequence[str]
+) -> Element:
     name = written
     index: tuple[int, ...] = ()
     if written not in parameters and (match := _ELEMENT.fullmatch(written)):
         name, index = match[1], tuple(map(int, match[2].split(",")))
     if name not in parameters:
         raise ValueError(
-            f"depends[{output!r}] has {written!r}, which is not a parameter: expected some of {listed(parameters)}, "
-            "or their elements, such as 'a[0]' or 'a[0, 1]'"
+            f"depends[{output!r}] has {written!r}, which is not a parameter: expected some of "
+            f"{listed(parameters)}, or their elements, such as 'a[0]' or 'a[0, 1]'"
         )
     if name not in inputs:
         raise ValueError(
-            f"depends[{output!r}] has {written!r}, which the simulator does not get: expected some of its inputs, "
-            f"{listed(inputs)}"
+            f"depends[{output!r}] has {written!r}, which the simulator does not get: expected some "
+            f"of its inputs, {listed(inputs)}"
         )
     return Element(written, name, index)
 
@@ -95,7 +113,8 @@ def _columns(output: str, element: Element, space: ParameterSpace) -> np.ndarray
     shape = space.blocks[name].shape if name in space.blocks else np.shape(space.fixed[name])
     if len(index) > len(shape) or any(i >= size for i, size in zip(index, shape)):
         raise ValueError(
-            f"depends[{output!r}] has {element.written!r}: expected indices within the shape {shape} of {name!r}"
+            f"depends[{output!r}] has {element.written!r}: expected indices within the shape "
+            f"{shape} of {name!r}"
         )
     if name not in space.blocks:
         return np.empty(0, np.int64)

@@ -1,4 +1,7 @@
-"""Bring distributions of scipy.stats and of other packages into one form: a log-density, draws and a transform."""
+"""Bring distributions of scipy.stats and of other packages into one form.
+
+The form has a log-density, draws and a transform.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,8 @@ def law_of(distribution: Any) -> Law | NormalAround:
     Raises
     ------
     TypeError, ValueError
-        It is not a continuous distribution with numbers as its parameters; the message says what to do instead.
+        It is not a continuous distribution with numbers as its parameters; the message says what to
+        do instead.
     """
     if isinstance(distribution, (LKJFactor, OnCircle, NormalAround)):
         return distribution
@@ -50,9 +54,14 @@ def law_of(distribution: Any) -> Law | NormalAround:
         return _vector(distribution)
     what = f"distribution={named(distribution)}"
     if isinstance(distribution, (stats.rv_continuous, stats.rv_discrete)):
-        raise TypeError(f"{what} has no parameters: freeze it by calling it, such as scipy.stats.gamma(2)")
+        raise TypeError(
+            f"{what} has no parameters: freeze it by calling it, such as scipy.stats.gamma(2)"
+        )
     if _is_discrete(distribution):
-        raise TypeError(f"{what} is discrete: kmc samples continuous parameters only, so sum it out of the likelihood")
+        raise TypeError(
+            f"{what} is discrete: kmc samples continuous parameters only, so sum it out of the "
+            f"likelihood"
+        )
     if not (_is_frozen(distribution) and isinstance(distribution.dist, stats.rv_continuous)):
         return _of_another_kind(distribution, what)
     ends = distribution.support()
@@ -84,7 +93,10 @@ class _OfNumber:
 
 @dataclass(frozen=True)
 class _OfSimplex:
-    """A Dirichlet distribution: SciPy's logpdf has components along the first axis, and rejects rounded sums."""
+    """A Dirichlet distribution.
+
+    SciPy's logpdf is not used: it has components along the first axis, and rejects rounded sums.
+    """
 
     distribution: Any
 
@@ -121,7 +133,10 @@ class _OfVector:
 
 @dataclass(frozen=True)
 class _ByProtocol:
-    """A distribution of another package, or a new one of scipy.stats, which has ``sample`` instead of ``rvs``."""
+    """A distribution of another package, or a new one of scipy.stats.
+
+    It has ``sample`` instead of ``rvs``.
+    """
 
     distribution: Any
     ends: tuple[float, float]
@@ -179,7 +194,11 @@ class NormalAt:
         """Return the log-density of each value."""
         with np.errstate(all="ignore"):
             x = np.log(values) if self.of_log else values
-            density = -0.5 * ((x - self.mean) / self.sd) ** 2 - np.log(self.sd) - 0.5 * np.log(2.0 * np.pi)
+            density = (
+                -0.5 * ((x - self.mean) / self.sd) ** 2
+                - np.log(self.sd)
+                - 0.5 * np.log(2.0 * np.pi)
+            )
             return np.asarray(density - x if self.of_log else density)
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -207,7 +226,7 @@ class NormalAround:
         return NormalAt(0.0, 1.0, self.of_log).transform
 
     def at(self, values: Mapping[str, Any], ndim: int) -> NormalAt:
-        """Return the distribution of arrays of so many dimensions, at parameters (n, *shape) by name."""
+        """Return the distribution of arrays with `ndim` axes, at parameters (n, *shape) by name."""
 
         def along(term: float | str) -> Any:
             if not isinstance(term, str):
@@ -226,8 +245,8 @@ class LKJFactor:
 
     References
     ----------
-    .. [1] Lewandowski, Kurowicka and Joe (2009), "Generating random correlation matrices based on vines and extended
-       onion method", Journal of Multivariate Analysis 100.
+    .. [1] Lewandowski, Kurowicka and Joe (2009), "Generating random correlation matrices based on
+       vines and extended onion method", Journal of Multivariate Analysis 100.
     """
 
     size: int
@@ -250,7 +269,7 @@ class LKJFactor:
         return logs @ (self.size - i + 2.0 * (self.concentration - 1.0)) - constant
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Return factors, from partial correlations that are independent beta variables on (-1, 1)."""
+        """Return factors from partial correlations, independent beta variables on (-1, 1)."""
         columns = np.tril_indices(self.size, -1)[1]
         half = self.concentration + 0.5 * (self.size - 2 - columns)
         draws = 2.0 * rng.beta(half, half, (*shape, len(columns))) - 1.0
@@ -266,7 +285,10 @@ def named(distribution: Any) -> str:
         return f"scipy.stats.{_OF_VECTORS[type(distribution)]}(...)"
     if not _is_frozen(distribution):
         return repr(distribution)
-    given = [*map(repr, distribution.args), *(f"{key}={value!r}" for key, value in distribution.kwds.items())]
+    given = [
+        *map(repr, distribution.args),
+        *(f"{key}={value!r}" for key, value in distribution.kwds.items()),
+    ]
     return f"scipy.stats.{distribution.dist.name}({', '.join(given)})"
 
 
@@ -276,25 +298,30 @@ def _of_another_kind(distribution: Any, what: str) -> Law:
     samples = any(callable(getattr(distribution, name, None)) for name in ("rvs", "sample"))
     if support is None or not samples or not callable(getattr(distribution, "logpdf", None)):
         raise TypeError(
-            f"{what}: expected a frozen continuous distribution of one number, such as scipy.stats.gamma(2), or "
-            "scipy.stats.dirichlet(alpha); add other priors in log_density, and declare the support by kmc.Real(), "
-            "kmc.Positive() or alike"
+            f"{what}: expected a frozen continuous distribution of one number, such as "
+            "scipy.stats.gamma(2), or scipy.stats.dirichlet(alpha); add other priors in "
+            "log_density, and declare the support by kmc.Real(), kmc.Positive() or alike"
         )
     ends = support() if callable(support) else support
     if np.shape(ends) != (2,):
         raise _arrays(what)
     low, high = float(ends[0]), float(ends[1])
     if not low < high:
-        raise ValueError(f"{what} has the support {(low, high)}: expected two ends, the lower one first")
+        raise ValueError(
+            f"{what} has the support {(low, high)}: expected two ends, the lower one first"
+        )
     return _ByProtocol(distribution, (low, high))
 
 
 def _vector(distribution: Any) -> Law:
     size = int(distribution.dim)
-    if type(distribution) is type(stats.multivariate_normal([0.0, 0.0])) and distribution.cov_object.rank < size:
+    if (
+        type(distribution) is type(stats.multivariate_normal([0.0, 0.0]))
+        and distribution.cov_object.rank < size
+    ):
         raise ValueError(
-            f"distribution={named(distribution)} has a covariance of rank {distribution.cov_object.rank}: expected "
-            f"{size}, as the density of {size} numbers"
+            f"distribution={named(distribution)} has a covariance of rank "
+            f"{distribution.cov_object.rank}: expected {size}, as the density of {size} numbers"
         )
     return _OfVector(distribution, size)
 
@@ -303,7 +330,8 @@ def _is_discrete(distribution: Any) -> bool:
     if _is_frozen(distribution):
         return isinstance(distribution.dist, stats.rv_discrete)
     if any(cls.__name__ == "ContinuousDistribution" for cls in type(distribution).__mro__):
-        return False  # of scipy.stats: it has probabilities of single numbers, too, all of them zero
+        # of scipy.stats: it has probabilities of single numbers, too, all of them zero
+        return False
     return hasattr(distribution, "pmf") or getattr(distribution, "kind", "continuous") == "discrete"
 
 
@@ -313,8 +341,8 @@ def _is_frozen(distribution: Any) -> bool:
 
 def _arrays(what: str) -> ValueError:
     return ValueError(
-        f"{what} has arrays as its parameters: expected numbers, one prior for each parameter of the model; "
-        "kmc.Prior(..., shape=...) is an array of numbers with the same prior"
+        f"{what} has arrays as its parameters: expected numbers, one prior for each parameter of "
+        "the model; kmc.Prior(..., shape=...) is an array of numbers with the same prior"
     )
 
 

@@ -23,13 +23,15 @@ from kmc.model.returned import (
     raised,
 )
 
-_LEAST_NOISE, _ROUNDING = 0.01, 1e-6  # nats, and of the value: smaller differences at one point are no noise
+# nats, and of the value: smaller differences at one point are no noise
+_LEAST_NOISE, _ROUNDING = 0.01, 1e-6
 
 
 class Evaluation(NamedTuple):
     """The result at one point."""
 
-    value: float  # the log-density of the unconstrained vector; NaN or +inf: what the function returned, or NaN
+    # the log-density of the unconstrained vector; NaN or +inf: what the function returned, or NaN
+    value: float
     blobs: Blobs | None = None  # further outputs of the function; None where the density is zero
     failure: str = ""  # why the call gave no result, if it is rejected for that
 
@@ -48,7 +50,7 @@ Mapper = Callable[[np.ndarray], Sequence[Outcome]]
 
 @runtime_checkable
 class Stream(Protocol):
-    """What a mapper may have besides: evaluations that are returned one by one, in the order in which they end."""
+    """What a mapper may also have: evaluations returned one by one, in the order they end."""
 
     def submit(self, key: int, x: np.ndarray) -> None:
         """Begin the evaluation at x (d,), without waiting for it."""
@@ -82,9 +84,9 @@ class Evaluator:
     mapper : callable or None
         Where the calls are made; None: in this process, one after the other.
     n_evaluations : int
-        Points evaluated so far, including failed ones. A point that was lost with a worker and evaluated again counts
-        once. After a failure the remaining points are not evaluated, unless a mapper or a vectorized model took the
-        batch as a whole: then the whole batch counts.
+        Points evaluated so far, including failed ones. A point that was lost with a worker and
+        evaluated again counts once. After a failure the remaining points are not evaluated, unless
+        a mapper or a vectorized model took the batch as a whole: then the whole batch counts.
     n_retried : int
         Calls that failed and were made again, as the model requests.
     """
@@ -114,19 +116,20 @@ class Evaluator:
         Raises
         ------
         EvaluationError
-            The log-density raised an exception, or returned something other than a real number; the error is that
-            of the first such point. NaN, ``+inf`` and failed calls count as ``-inf`` if the model rejects them.
+            The log-density raised an exception, or returned something other than a real number; the
+            error is that of the first such point. NaN, ``+inf`` and failed calls count as ``-inf``
+            if the model rejects them.
         """
         points = np.asarray(points, dtype=np.float64)
         return self._kept(points, self.evaluations(points) if len(points) else [])
 
     def take(self, points: np.ndarray, outcomes: Sequence[Outcome]) -> np.ndarray:
-        """Return the log-densities (k,) at points (k, d) that were evaluated one by one, and count them."""
+        """Return the log-densities (k,) at points (k, d) evaluated one by one, and count them."""
         self.n_evaluations += len(points)
         return self._kept(points, [_checked(outcome) for outcome in outcomes])
 
     def evaluations(self, points: np.ndarray) -> list[Evaluation]:
-        """Evaluate points (k, d), k > 0; failed calls are repeated or rejected as the model requests."""
+        """Evaluate points (k, d), k > 0; repeat or reject failed calls as the model requests."""
         outcomes = self._outcomes(points)
         for i, outcome in enumerate(outcomes):
             if is_repeated(self.model, outcome):
@@ -167,7 +170,10 @@ class Evaluator:
 
 
 def is_repeated(model: Model, outcome: Outcome) -> bool:
-    """Return whether a call is made once more: it failed and is retried, or had several points that may be good."""
+    """Return whether a call is made once more.
+
+    It is if it failed, and is retried or had several points that may be good.
+    """
     if not isinstance(outcome, Failure) or not outcome.error.reason:
         return False
     several = outcome.error.position is not None and outcome.error.position.ndim > 1
@@ -175,7 +181,7 @@ def is_repeated(model: Model, outcome: Outcome) -> bool:
 
 
 def settled(model: Model, outcome: Outcome) -> Outcome:
-    """Return the outcome; a density of zero if the call failed and the model rejects such points."""
+    """Return the outcome; zero density if the call failed and the model rejects such points."""
     if model.on_error == "reject" and isinstance(outcome, Failure) and outcome.error.reason:
         return Evaluation(math.nan, failure=outcome.error.reason)
     return outcome
@@ -184,7 +190,8 @@ def settled(model: Model, outcome: Outcome) -> Outcome:
 def evaluate_block(model: Model, points: np.ndarray) -> list[Outcome]:
     """Evaluate points (k, d) in another process: nothing is raised, and failures can be pickled.
 
-    A block of a vectorized model is one call; if that fails, all of its points have the same failure.
+    A block of a vectorized model is one call; if that fails, all of its points have the same
+    failure.
     """
     if model.vectorized:
         try:
@@ -221,7 +228,9 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
         number = number_of(returned)
         if number is None:
             what = f"log_density returned {describe(returned)}, expected a real number"
-            raise failed_value(model, x, what, "return a Python float, a NumPy scalar or an array of one number")
+            raise failed_value(
+                model, x, what, "return a Python float, a NumPy scalar or an array of one number"
+            )
         value = number
     _check_point(model, x, value)
     if not math.isfinite(value):
@@ -235,7 +244,7 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
 
 
 def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
-    """Call a vectorized log-density once, at the rows of points (k, d) where no prior and no Jacobian is zero.
+    """Call a vectorized log-density once, at points (k, d) whose priors and Jacobians are not zero.
 
     Raises
     ------
@@ -254,7 +263,10 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
     values = numbers_of(returned, len(points))
     if values is None:
         what = f"log_density returned {describe(returned)}, expected {len(points)} real numbers"
-        remedy = f"return an array of shape ({len(points)},): vectorized=True means one value for each row"
+        remedy = (
+            f"return an array of shape ({len(points)},): "
+            "vectorized=True means one value for each row"
+        )
         raise failed_value(model, points, what, remedy)
     for x, value in zip(points, values):
         _check_point(model, x, value)
@@ -265,7 +277,9 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
     if blobs is None:
         return list(map(Evaluation, found))
     rows = as_blobs(model, points, blobs, rows=len(points))
-    return [Evaluation(value, row if math.isfinite(value) else None) for value, row in zip(found, rows)]
+    return [
+        Evaluation(value, row if math.isfinite(value) else None) for value, row in zip(found, rows)
+    ]
 
 
 def _split(returned):
@@ -276,7 +290,10 @@ def _split(returned):
 
 
 def _check_point(model: Model, x: np.ndarray, value: float) -> None:
-    """Raise an error if the value at x (d,) is NaN or +inf and is not rejected: by the model, or as x is not finite."""
+    """Raise an error if the value at x (d,) is NaN or +inf and is not rejected.
+
+    It is rejected if the model rejects such values and x is finite.
+    """
     if not value < math.inf and (model.nonfinite == "raise" or not np.all(np.isfinite(x))):
         raise not_finite(model, x, value)
 
@@ -288,7 +305,10 @@ def _checked(outcome: Outcome) -> Evaluation:
 
 
 def check_noise(
-    model: Model, points: np.ndarray, values: np.ndarray, evaluate: Callable[[np.ndarray], np.ndarray]
+    model: Model,
+    points: np.ndarray,
+    values: np.ndarray,
+    evaluate: Callable[[np.ndarray], np.ndarray],
 ) -> None:
     """Evaluate the best start point (of k, d) again; EvaluationError if the value is another one.
 
@@ -299,12 +319,15 @@ def check_noise(
         return
     best = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
     again = evaluate(points[best][None])[0]
-    if np.isfinite(again) and abs(again - values[best]) > _LEAST_NOISE + _ROUNDING * abs(values[best]):
+    if np.isfinite(again) and abs(again - values[best]) > _LEAST_NOISE + _ROUNDING * abs(
+        values[best]
+    ):
         raise failed_value(
             model,
             points[best],
             f"log_density returned {values[best]:.8g} and then {again:.8g}, log-Jacobian included",
-            "if it is the log of an unbiased estimate of the density, pass kmc.Model(..., noisy=True); otherwise "
+            "if it is the log of an unbiased estimate of the density, pass kmc.Model(..., "
+            "noisy=True); otherwise "
             "let it return the same value again, for instance by a fixed seed",
         )
 
@@ -316,7 +339,7 @@ def probed(model: Model, mapper: Mapper | None, points: np.ndarray) -> list[floa
 
 
 def total_log_likelihood(model: Model, x: np.ndarray) -> float:
-    """Return the log-likelihood at a vector (d,), of a model that has it apart; -inf where the density is zero."""
+    """Return the log-likelihood at x (d,), which the model has apart; -inf for a zero density."""
     (outcome,) = evaluate_block(model, x[None])
     evaluation = _checked(outcome)
     return -np.inf if evaluation.blobs is None else float(evaluation.blobs[TOTAL])

@@ -1,4 +1,7 @@
-"""Least squares: the log-likelihood of residuals, and the parameters of lmfit, which are known by their attributes."""
+"""Least squares: the log-likelihood of residuals, and the parameters of lmfit.
+
+The parameters of lmfit are known by their attributes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def is_lmfit(parameters: Any) -> bool:
 
 
 def from_lmfit(parameters: Any) -> dict[str, Parameter | Fixed]:
-    """Return supports and fixed values of a ``lmfit.Parameters`` by name, without those with an expression."""
+    """Return supports and fixed values of ``lmfit.Parameters`` without an expression, by name."""
     return {name: _support(one) for name, one in parameters.items() if not one.expr}
 
 
@@ -55,7 +58,9 @@ class OfLmfit:
         returned = self.function(parameters, *args, **kwargs)
         if not found:
             return returned
-        value, blobs = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, {})
+        value, blobs = (
+            returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, {})
+        )
         return value, {**found, **blobs}
 
 
@@ -90,15 +95,21 @@ class Residual:
         r = as_array("residual", residual)
         if self.sigma is None:
             with np.errstate(divide="ignore"):
-                return float(gammaln(0.5 * r.size) - np.log(2.0) - 0.5 * r.size * np.log(np.pi * np.sum(r**2)))
+                return float(
+                    gammaln(0.5 * r.size)
+                    - np.log(2.0)
+                    - 0.5 * r.size * np.log(np.pi * np.sum(r**2))
+                )
         sigma = float(parameters[self.sigma]) if isinstance(self.sigma, str) else self.sigma
         each = -0.5 * (r / sigma) ** 2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
         if each.shape != r.shape:
-            raise ValueError(f"sigma has the shape {np.shape(sigma)}, and the residuals have {r.shape}")
+            raise ValueError(
+                f"sigma has the shape {np.shape(sigma)}, and the residuals have {r.shape}"
+            )
         return float(np.sum(each))
 
 
 def residual_of(likelihood: Any) -> Residual | None:
-    """Return the residuals whose log-likelihood a function is, or None if it is not one of residuals."""
+    """Return the residuals whose log-likelihood a function is, or None if it is another."""
     function = likelihood.function if isinstance(likelihood, OfLmfit) else likelihood
     return function if isinstance(function, Residual) else None

@@ -25,8 +25,8 @@ class Normal(WithPrior):
     Parameters
     ----------
     mean, sd : float or str
-        Numbers, or names of parameters that are declared before: the prior of a hierarchical model. Their shapes
-        broadcast to that of this parameter.
+        Numbers, or names of parameters that are declared before: the prior of a hierarchical model.
+        Their shapes broadcast to that of this parameter.
     shape : int or tuple of int, optional
         Of an array of independent numbers with this prior, as for :class:`kmc.Real`.
 
@@ -39,7 +39,11 @@ class Normal(WithPrior):
     Eight effects around an unknown mean, with an unknown standard deviation:
 
     >>> import numpy as np
-    >>> parameters = {"mu": kmc.Normal(0, 5), "tau": kmc.HalfNormal(5), "theta": kmc.Normal("mu", "tau", shape=8)}
+    >>> parameters = {
+    ...     "mu": kmc.Normal(0, 5),
+    ...     "tau": kmc.HalfNormal(5),
+    ...     "theta": kmc.Normal("mu", "tau", shape=8),
+    ... }
     >>> model = kmc.Model(lambda p: -0.5 * float(p["theta"] @ p["theta"]), parameters=parameters)
     >>> model.prior_draws(np.random.default_rng(0), 100)["theta"].shape
     (100, 8)
@@ -104,7 +108,8 @@ class LogNormal(WithPrior):
     Parameters
     ----------
     mean, sd : float or str
-        Mean and standard deviation of the log: numbers or names of parameters, as for :class:`Normal`.
+        Mean and standard deviation of the log: numbers or names of parameters, as for
+        :class:`Normal`.
     shape : int or tuple of int, optional
         As for :class:`Normal`.
 
@@ -123,7 +128,9 @@ class LogNormal(WithPrior):
         super().__post_init__()
         _check_unless_named(self, mean=-np.inf, sd=0.0)
         if not isinstance(self.mean, str) and abs(self.mean) > 700.0:
-            raise ValueError(f"mean={self.mean!r}: expected the log of a float64, between -700 and 700")
+            raise ValueError(
+                f"mean={self.mean!r}: expected the log of a float64, between -700 and 700"
+            )
 
     @property
     def distribution(self) -> Any:
@@ -434,13 +441,13 @@ class TruncatedNormal(WithPrior):
 
     @property
     def transform(self) -> transforms.Transform:
-        """The transform onto the numbers between the bounds, which the distribution has with rounding."""
+        """The transform onto the numbers between the bounds, which the distribution rounds."""
         return between(self.low, self.high)
 
 
 @dataclass(frozen=True)
 class VonMises(WithPrior):
-    """A von Mises prior of an angle in radians, in [-pi, pi): the normal distribution of the circle.
+    """A von Mises prior of an angle in radians, in [-pi, pi): the circle's normal distribution.
 
     Parameters
     ----------
@@ -448,7 +455,8 @@ class VonMises(WithPrior):
     concentration : float
         About one over the variance, if large.
     shape : int or tuple of int, optional
-        As for :class:`Normal`. Each number adds two to the model's `dim`, as for :class:`kmc.Angle`.
+        As for :class:`Normal`. Each number adds two to the model's `dim`, as for
+        :class:`kmc.Angle`.
 
     Examples
     --------
@@ -505,9 +513,10 @@ class CircularUniform(WithPrior):
 
 @dataclass(frozen=True)
 class LKJ(WithPrior):
-    """A prior of correlation matrices R, with density det(R)^(concentration - 1): of :class:`kmc.CorrelationCholesky`.
+    """A prior of correlation matrices R, with density det(R)^(concentration - 1).
 
-    The parameter is the Cholesky factor L of R = L L^T, as for Stan's ``lkj_corr_cholesky``.
+    The parameter is the Cholesky factor L of R = L L^T, see :class:`kmc.CorrelationCholesky`, as
+    for Stan's ``lkj_corr_cholesky``.
 
     Parameters
     ----------
@@ -544,7 +553,10 @@ class LKJ(WithPrior):
 
 def _check_unless_named(prior: Any, **least: float) -> None:
     """Check what is not the name of a parameter."""
-    _check(prior, **{name: low for name, low in least.items() if not isinstance(getattr(prior, name), str)})
+    _check(
+        prior,
+        **{name: low for name, low in least.items() if not isinstance(getattr(prior, name), str)},
+    )
 
 
 def _check(prior: Any, **least: float) -> None:

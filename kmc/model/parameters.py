@@ -19,8 +19,8 @@ class Parameter(ABC):
     Attributes
     ----------
     shape : tuple of int or None
-        Shape of the array of values, each of which may have a shape of its own; None: a single value, unless the
-        model's `dims` say otherwise.
+        Shape of the array of values, each of which may have a shape of its own; None: a single
+        value, unless the model's `dims` say otherwise.
     start : float or None
         A plausible value, around which chains start; of parameters from other packages.
     """
@@ -154,8 +154,9 @@ class UpperBound(Parameter):
 class Interval(Parameter):
     """Numbers between two bounds, linear in x but near the bounds.
 
-    They are lower + (upper - lower) (log(1 + exp(2 x + 8)) - log(1 + exp(2 x - 8))) / 16: the middle half of the
-    interval has the x between -2 and 2, and the log-density keeps its shape there.
+    They are lower + (upper - lower) (log(1 + exp(2 x + 8)) - log(1 + exp(2 x - 8))) / 16: the
+    middle half of the interval has the x between -2 and 2, and the log-density keeps its shape
+    there.
 
     Parameters
     ----------
@@ -199,7 +200,8 @@ class Simplex(Parameter):
     size : int
         At least 2.
     shape : int or tuple of int, optional
-        Shape of an array of simplexes: ``Simplex(4, shape=3)`` has three of them, the rows of a (3, 4) array.
+        Shape of an array of simplexes: ``Simplex(4, shape=3)`` has three of them, the rows of a (3,
+        4) array.
 
     Examples
     --------
@@ -260,10 +262,11 @@ class Ordered(Parameter):
 
 @dataclass(frozen=True)
 class CorrelationCholesky(Parameter):
-    """The lower Cholesky factor L of a correlation matrix L L^T: tanh(x) are the canonical partial correlations.
+    """The lower Cholesky factor L of a correlation matrix L L^T.
 
-    The log-density is with respect to the elements below the diagonal of L, as for Stan's ``lkj_corr_cholesky``. For a
-    density of the correlation matrix itself, add the sum over i = 1, ..., `size` of (`size` - i) log L_ii.
+    The canonical partial correlations are tanh(x). The log-density is with respect to the elements
+    below the diagonal of L, as for Stan's ``lkj_corr_cholesky``. For a density of the correlation
+    matrix itself, add the sum over i = 1, ..., `size` of (`size` - i) log L_ii.
 
     Parameters
     ----------
@@ -336,8 +339,8 @@ class PositiveDefinite(Parameter):
 class Fixed:
     """A known value: the function gets it as it gets a parameter, and it is not sampled.
 
-    In a :class:`kmc.Model` a number can be given as it is: ``parameters={"a": kmc.Real(), "b": 3.0}``. The values are
-    in the group ``constant_data`` of the results, not among the draws.
+    In a :class:`kmc.Model` a number can be given as it is: ``parameters={"a": kmc.Real(), "b":
+    3.0}``. The values are in the group ``constant_data`` of the results, not among the draws.
 
     Parameters
     ----------
@@ -347,7 +350,10 @@ class Fixed:
     --------
     >>> import numpy as np
     >>> import kmc
-    >>> model = kmc.Model(lambda p: -p["a"] ** 2 - p["b"].sum(), parameters={"a": kmc.Real(), "b": kmc.Fixed([1, 2])})
+    >>> model = kmc.Model(
+    ...     lambda p: -p["a"] ** 2 - p["b"].sum(),
+    ...     parameters={"a": kmc.Real(), "b": kmc.Fixed([1, 2])},
+    ... )
     >>> model.dim, float(model.call(np.zeros(1)))
     (1, -3.0)
     """
@@ -371,12 +377,18 @@ class Fixed:
 
 
 def check_interval(parameter: Any, low: str, high: str) -> None:
-    """Check two finite bounds, by the names of their attributes, with numbers in between; convert them to floats."""
+    """Check two finite bounds, with numbers in between, and convert them to floats.
+
+    They are given by the names of their attributes.
+    """
     _check_bounds(parameter, low, high)
     ends = getattr(parameter, low), getattr(parameter, high)
     between = np.nextafter(*ends) < ends[1]
     if not (between and np.finfo(float).tiny < ends[1] - ends[0] < np.inf):
-        raise ValueError(f"{low}={ends[0]!r} and {high}={ends[1]!r}: expected {low} < {high}, with numbers in between")
+        raise ValueError(
+            f"{low}={ends[0]!r} and {high}={ends[1]!r}: expected {low} < {high}, with numbers in "
+            f"between"
+        )
 
 
 def _check_bounds(parameter: Any, *names: str) -> None:
@@ -392,7 +404,11 @@ def _as_shape(shape: Any) -> tuple[int, ...] | None:
     try:
         if isinstance(shape, (bool, np.bool_)):
             raise TypeError
-        lengths = tuple(map(operator.index, shape)) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
+        lengths = (
+            tuple(map(operator.index, shape))
+            if isinstance(shape, (tuple, list))
+            else (operator.index(shape),)
+        )
     except TypeError:
         raise TypeError(expected) from None
     if min(lengths, default=1) < 1:

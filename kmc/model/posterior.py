@@ -21,12 +21,15 @@ class Posterior:
     Parameters
     ----------
     log_likelihood : callable
-        Takes the parameters, and further arguments. It returns a number, an array with a number for each observation,
-        a dict of such arrays, or a pair of any of these and a dict of further outputs.
+        Takes the parameters, and further arguments. It returns a number, an array with a number for
+        each observation, a dict of such arrays, or a pair of any of these and a dict of further
+        outputs.
     log_prior : callable or None
-        Takes the parameters and returns a number. Where it is -inf, the likelihood is not evaluated. None: zero.
+        Takes the parameters and returns a number. Where it is -inf, the likelihood is not
+        evaluated. None: zero.
     vectorized : bool
-        Whether both take many points at once: the first dimension of what they return is that of the points.
+        Whether both take many points at once: the first dimension of what they return is that of
+        the points.
     """
 
     log_likelihood: Callable[..., Any]
@@ -35,15 +38,26 @@ class Posterior:
 
     def __repr__(self) -> str:
         parts = (self.log_likelihood, self.log_prior)
-        return " + ".join(getattr(part, "__qualname__", repr(part)) for part in parts if part is not None)
+        return " + ".join(
+            getattr(part, "__qualname__", repr(part)) for part in parts if part is not None
+        )
 
     def __call__(self, parameters: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the log-density and a dict of its parts; without the dict if the prior is zero at all points."""
-        prior = None if self.log_prior is None else as_array("log_prior", self.log_prior(_copy(parameters)))
+        """Return the log-density and a dict of its parts.
+
+        There is no dict if the prior is zero at all points.
+        """
+        prior = (
+            None
+            if self.log_prior is None
+            else as_array("log_prior", self.log_prior(_copy(parameters)))
+        )
         if prior is not None and np.all(prior == -np.inf):
             return prior if self.vectorized else -np.inf
         returned = self.log_likelihood(parameters, *args, **kwargs)
-        likelihood, blobs = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, {})
+        likelihood, blobs = (
+            returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, {})
+        )
         total = self._total(likelihood)
         blobs = {**blobs, TOTAL: total}
         if prior is None:
@@ -58,14 +72,19 @@ class Posterior:
     def _total(self, likelihood):
         arrays = likelihood.values() if isinstance(likelihood, dict) else [likelihood]
         leading = int(self.vectorized)
-        return sum(np.sum(as_array("log_likelihood", a), axis=tuple(range(leading, np.ndim(a)))) for a in arrays)
+        return sum(
+            np.sum(as_array("log_likelihood", a), axis=tuple(range(leading, np.ndim(a))))
+            for a in arrays
+        )
 
 
-def with_declared(blobs: dict[str, Any] | None, value: Any, log_prior: Any, apart: bool) -> dict[str, Any]:
-    """Return the blobs of a function that returned ``value``, with the log-prior that parameters were declared with.
+def with_declared(
+    blobs: dict[str, Any] | None, value: Any, log_prior: Any, apart: bool
+) -> dict[str, Any]:
+    """Return the blobs of a function that returned ``value``, with the declared log-prior.
 
-    ``apart`` says that the function is a :class:`Posterior`, whose blobs have both parts already. Otherwise its value
-    is the log-likelihood.
+    ``apart`` says that the function is a :class:`Posterior`, whose blobs have both parts already.
+    Otherwise its value is the log-likelihood.
     """
     own = blobs or {}
     if apart:
@@ -76,5 +95,8 @@ def with_declared(blobs: dict[str, Any] | None, value: Any, log_prior: Any, apar
 def _copy(parameters):
     """Copy the parameters for one of the parts, as either may modify its arrays."""
     if isinstance(parameters, dict):
-        return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in parameters.items()}
+        return {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in parameters.items()
+        }
     return parameters.copy()

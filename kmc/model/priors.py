@@ -1,4 +1,7 @@
-"""Parameters with a prior: any continuous distribution of scipy.stats, whose support determines the transform."""
+"""Parameters with a prior: any continuous distribution of scipy.stats.
+
+Its support determines the transform.
+"""
 
 from __future__ import annotations
 
@@ -49,26 +52,31 @@ class WithPrior(Parameter):
     def attrs(self) -> dict[str, Any]:
         """For an angle, the circle on which it lies; otherwise nothing."""
         transform = self.transform
-        return circle_attrs(transform.low, transform.high) if isinstance(transform, Direction) else {}
+        return (
+            circle_attrs(transform.low, transform.high) if isinstance(transform, Direction) else {}
+        )
 
 
 class Prior(WithPrior):
-    """A parameter with a prior, of scipy.stats or another package, independent of the other parameters.
+    """A parameter with a prior of scipy.stats or another package, independent of other parameters.
 
-    The support of the distribution becomes that of the parameter, its log-density is added to what the model's function
-    returns, start points are drawn from it, and draws from it are stored in the results, in the group ``prior``.
-    Where the density is zero in double precision, as beyond 38 standard deviations of a normal
-    distribution, so is that of the posterior, and the model's function is not called.
-    In a :class:`kmc.Model` the distribution itself can be given: ``parameters={"b": scipy.stats.gamma(2)}``.
+    The support of the distribution becomes that of the parameter, its log-density is added to what
+    the model's function returns, start points are drawn from it, and draws from it are stored in
+    the results, in the group ``prior``. Where the density is zero in double precision, as beyond 38
+    standard deviations of a normal distribution, so is that of the posterior, and the model's
+    function is not called. In a :class:`kmc.Model` the distribution itself can be given:
+    ``parameters={"b": scipy.stats.gamma(2)}``.
 
     Parameters
     ----------
     distribution : distribution of scipy.stats or PreliZ
-        A continuous distribution of a single number, with numbers as its parameters, such as ``scipy.stats.gamma(2)``,
-        ``scipy.stats.Normal(mu=1.0)`` or ``preliz.Gamma(2, 1)``; ``scipy.stats.multivariate_normal(mean, cov)`` or
-        ``multivariate_t``, for a vector; or ``scipy.stats.dirichlet(alpha)``, for a :class:`kmc.Simplex`. With
-        ``scipy.stats.vonmises(kappa, loc)`` the parameter is a :class:`kmc.Angle`. Any other object will do that has
-        the methods ``logpdf(x)`` and ``rvs(size, random_state)`` and an attribute or method ``support``, its two ends.
+        A continuous distribution of a single number, with numbers as its parameters, such as
+        ``scipy.stats.gamma(2)``, ``scipy.stats.Normal(mu=1.0)`` or ``preliz.Gamma(2, 1)``;
+        ``scipy.stats.multivariate_normal(mean, cov)`` or ``multivariate_t``, for a vector; or
+        ``scipy.stats.dirichlet(alpha)``, for a :class:`kmc.Simplex`. With
+        ``scipy.stats.vonmises(kappa, loc)`` the parameter is a :class:`kmc.Angle`. Any other object
+        will do that has the methods ``logpdf(x)`` and ``rvs(size, random_state)`` and an attribute
+        or method ``support``, its two ends.
     shape : int or tuple of int, optional
         Shape of an array of independent numbers with this prior, as for :class:`kmc.Real`.
 
@@ -104,7 +112,9 @@ class Prior(WithPrior):
 
 
 class JointPrior:
-    """The joint prior of all parameters that have one: independent, or given parameters that were declared before.
+    """The joint prior of all parameters that have one.
+
+    Each is independent, or given parameters that were declared before.
 
     Parameters
     ----------
@@ -117,7 +127,8 @@ class JointPrior:
     Raises
     ------
     ValueError
-        A prior names something that is not a number or an array of numbers with a prior declared before.
+        A prior names something that is not a number or an array of numbers with a prior declared
+        before.
     """
 
     def __init__(
@@ -126,7 +137,9 @@ class JointPrior:
         batches: Mapping[str, tuple[int, ...]],
         fixed: Mapping[str, Any] | None = None,
     ):
-        self._fixed = {name: np.asarray(value, float)[None] for name, value in (fixed or {}).items()}
+        self._fixed = {
+            name: np.asarray(value, float)[None] for name, value in (fixed or {}).items()
+        }
         self._laws: dict[str, tuple[Law | NormalAround, transforms.Transform, tuple[int, ...]]] = {}
         for name, prior in priors.items():
             law = law_of(prior.distribution)
@@ -147,15 +160,17 @@ class JointPrior:
     @property
     def around(self) -> Mapping[str, NormalAround]:
         """The priors that name other parameters, by parameter."""
-        return {name: law for name, (law, _, _) in self._laws.items() if isinstance(law, NormalAround)}
+        return {
+            name: law for name, (law, _, _) in self._laws.items() if isinstance(law, NormalAround)
+        }
 
     def log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the sum of the log-densities (n,) at values (n, *shape) by name.
 
         Parameters without a prior add nothing.
 
-        It is -inf where the density of one number is zero in double precision, more than 38 standard
-        deviations from the mean of a normal distribution; and where a distribution's own
+        It is -inf where the density of one number is zero in double precision, more than 38
+        standard deviations from the mean of a normal distribution; and where a distribution's own
         log-density is NaN, from overflow far out in a tail.
         """
         total: Any = 0.0
@@ -167,7 +182,7 @@ class JointPrior:
         return np.where(np.isnan(total), -np.inf, total)
 
     def contradicted(self, values: Mapping[str, np.ndarray]) -> list[str]:
-        """Return names of the parameters half of whose values (n, *shape) lie where their prior is nearly zero.
+        """Return names of parameters with half of their values (n, *shape) at a nearly zero prior.
 
         Nearly: in nats, half as low as what is zero in double precision.
         """
@@ -183,7 +198,10 @@ class JointPrior:
         return self.draw(rng, n)
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-        """Draw values (n, *shape) by name; those that rounding put on the edge of the support are moved inside."""
+        """Draw values (n, *shape) by name.
+
+        Those that rounding put on the edge of the support are moved inside.
+        """
         drawn: dict[str, np.ndarray] = {}
         for name, law in self._at(drawn):  # parents first
             _, transform, batch = self._laws[name]
@@ -191,9 +209,13 @@ class JointPrior:
         return drawn
 
     def _at(self, values: Mapping[str, np.ndarray]) -> Iterator[tuple[str, Law]]:
-        """Yield each distribution, at the values (n, *shape) of the parameters that it depends on."""
+        """Yield each distribution, at the values (n, *shape) of the parameters it depends on."""
         for name, (law, _, batch) in self._laws.items():
-            own = law.at({**self._fixed, **values}, len(batch)) if isinstance(law, NormalAround) else law
+            own = (
+                law.at({**self._fixed, **values}, len(batch))
+                if isinstance(law, NormalAround)
+                else law
+            )
             yield name, own
 
     def _check_parent(self, name: str, batch: tuple[int, ...], parent: str) -> None:
@@ -203,13 +225,16 @@ class JointPrior:
             shape = own if not transform.shape else None
         if shape is None:
             raise ValueError(
-                f"parameters[{name!r}] names {parent!r}: expected one of {', '.join(map(repr, self._laws)) or 'none'}, "
+                f"parameters[{name!r}] names {parent!r}: expected one of "
+                f"{', '.join(map(repr, self._laws)) or 'none'}, "
                 "parameters with priors of single numbers that are declared before it"
             )
-        if len(shape) > len(batch) or any(k not in (1, m) for k, m in zip(shape[::-1], batch[::-1], strict=False)):
+        if len(shape) > len(batch) or any(
+            k not in (1, m) for k, m in zip(shape[::-1], batch[::-1], strict=False)
+        ):
             raise ValueError(
-                f"parameters[{name!r}] of shape {batch} names {parent!r} of shape {shape}: expected a shape that "
-                "broadcasts to it"
+                f"parameters[{name!r}] of shape {batch} names {parent!r} of shape {shape}: "
+                "expected a shape that broadcasts to it"
             )
 
 
@@ -226,8 +251,8 @@ def as_parameter(name: str, given: Any) -> Parameter | Fixed:
         return Fixed(given)
     where = f"parameters[{name!r}]={given!r}"
     expected = (
-        "expected kmc.Real(), kmc.Positive() or alike, a prior such as kmc.Normal(0, 1) or scipy.stats.gamma(2), or a "
-        "known number"
+        "expected kmc.Real(), kmc.Positive() or alike, a prior such as kmc.Normal(0, 1) or "
+        "scipy.stats.gamma(2), or a known number"
     )
     if isinstance(given, type) and issubclass(given, Parameter):
         raise TypeError(f"{where}: {expected}; call it, kmc.{given.__name__}(...)")
@@ -238,7 +263,9 @@ def as_parameter(name: str, given: Any) -> Parameter | Fixed:
             raise type(error)(f"parameters[{name!r}]: {error}") from None
     if isinstance(given, (tuple, list)) and len(given) == 2 and all(map(is_number, given)):
         low, high = given
-        raise TypeError(f"{where}: {expected}; for numbers between two bounds kmc.Interval({low!r}, {high!r})")
+        raise TypeError(
+            f"{where}: {expected}; for numbers between two bounds kmc.Interval({low!r}, {high!r})"
+        )
     raise TypeError(f"{where}: {expected}")
 
 
@@ -249,7 +276,9 @@ def _is_distribution(given: Any) -> bool:
     )
 
 
-def _draw(law: Law, transform: transforms.Transform, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def _draw(
+    law: Law, transform: transforms.Transform, rng: np.random.Generator, shape: tuple[int, ...]
+) -> np.ndarray:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         values = law.draw(rng, shape)
     if isinstance(transform, transforms.IsometricLogRatio):

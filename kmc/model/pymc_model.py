@@ -1,4 +1,4 @@
-"""PyMC models as targets: the log-density compiled by PyMC, without its gradient, and the simulator in a model.
+"""PyMC models as targets: PyMC's compiled log-density, without its gradient, and the simulator.
 
 A simulator is a black-box Op; the observed variables that depend on its outputs are its data.
 """
@@ -21,23 +21,32 @@ from kmc.model.transforms import Above, Below, Between, Identity, LogOdds, Trans
 _KNOWN = "pytensor", "pymc"  # packages whose Ops are no black boxes
 _SOLVERS = "pymc.ode"  # but those of this module are
 _TRIED = 3  # points at which arguments of distributions are compared with variables
-_GRID = 0.01 * np.sinh(np.linspace(-14.0, 14.0, 801))  # around the initial point, for quantiles of the prior
-_QUICK = "FAST_COMPILE"  # for functions that are called a few thousand times, and never with a black box
+# around the initial point, for quantiles of the prior
+_GRID = 0.01 * np.sinh(np.linspace(-14.0, 14.0, 801))
+# for functions that are called a few thousand times, and never with a black box
+_QUICK = "FAST_COMPILE"
 
 
 def from_pymc(
-    model: Any, mode: Any = None, *, noisy: bool = False, on_error: str = "raise", nonfinite: str = "reject"
+    model: Any,
+    mode: Any = None,
+    *,
+    noisy: bool = False,
+    on_error: str = "raise",
+    nonfinite: str = "reject",
 ) -> Model:
     """Return a PyMC model as a target of :func:`kmc.sample`.
 
-    Only the log-density is compiled, never its gradient, so that the model may contain black-box Ops without gradients,
-    such as a simulator. ``kmc.sample(model)`` does the same as ``kmc.sample(kmc.from_pymc(model))``.
+    Only the log-density is compiled, never its gradient, so that the model may contain black-box
+    Ops without gradients, such as a simulator. ``kmc.sample(model)`` does the same as
+    ``kmc.sample(kmc.from_pymc(model))``.
 
     Parameters
     ----------
     model : pymc.Model
-        All free variables must be continuous. Observed data, potentials, transforms and the imputation of missing
-        values work as in PyMC. Data are copied now: call again after ``pymc.set_data``.
+        All free variables must be continuous. Observed data, potentials, transforms and the
+        imputation of missing values work as in PyMC. Data are copied now: call again after
+        ``pymc.set_data``.
     mode : str or pytensor Mode, optional
         PyTensor's compilation mode: "NUMBA", "FAST_COMPILE", ...; by default as configured.
     noisy : bool
@@ -45,16 +54,16 @@ def from_pymc(
     on_error : {"raise", "reject", "retry"}
         As in :class:`kmc.Model`, for exceptions of an Op.
     nonfinite : {"reject", "raise"}
-        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, as by PyMC's own samplers: far from the
-        bulk, transforms overflow.
+        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, as by PyMC's own
+        samplers: far from the bulk, transforms overflow.
 
     Returns
     -------
     Model
-        On the unconstrained scale, including the Jacobians of PyMC's transforms. Its draws have PyMC's names: free
-        variables on their own scale and deterministics, with the model's coords and dims; the results also have PyMC's
-        groups ``observed_data`` and ``constant_data``. Chains start as PyMC's do, at the model's initial point plus
-        uniform noise on [-1, 1].
+        On the unconstrained scale, including the Jacobians of PyMC's transforms. Its draws have
+        PyMC's names: free variables on their own scale and deterministics, with the model's coords
+        and dims; the results also have PyMC's groups ``observed_data`` and ``constant_data``.
+        Chains start as PyMC's do, at the model's initial point plus uniform noise on [-1, 1].
 
     Raises
     ------
@@ -67,14 +76,15 @@ def from_pymc(
 
     Notes
     -----
-    The default sampler learns the outputs of a black box where it knows the rest: if the variables that are observed
-    through it have one of the distributions of :mod:`kmc.likelihoods`, with scales that are numbers or variables of the
-    model, and if no free variable has a prior that depends on another. Then the result has the groups ``outputs``, with
-    the location of each of these variables, and ``log_likelihood``, of all observed variables.
+    The default sampler learns the outputs of a black box where it knows the rest: if the variables
+    that are observed through it have one of the distributions of :mod:`kmc.likelihoods`, with
+    scales that are numbers or variables of the model, and if no free variable has a prior that
+    depends on another. Then the result has the groups ``outputs``, with the location of each of
+    these variables, and ``log_likelihood``, of all observed variables.
 
-    After a run each deterministic is computed once for each distinct draw. An expensive one, such as the output of a
-    simulator, costs as much again as an evaluation, but is not counted; nor is the evaluation that PyMC itself may make
-    to find its initial point.
+    After a run each deterministic is computed once for each distinct draw. An expensive one, such
+    as the output of a simulator, costs as much again as an evaluation, but is not counted; nor is
+    the evaluation that PyMC itself may make to find its initial point.
 
     Several threads may evaluate the model at the same time if its own Ops allow it.
 
@@ -98,7 +108,11 @@ def from_pymc(
 
     _check_variables(model, pymc)
     start = model.initial_point(random_seed=0)
-    shown = [variable for variable in model.unobserved_value_vars if not pymc.util.is_transformed_name(variable.name)]
+    shown = [
+        variable
+        for variable in model.unobserved_value_vars
+        if not pymc.util.is_transformed_name(variable.name)
+    ]
     data: Any = {
         variable: pytensor.tensor.constant(variable.get_value())
         for variable in model.data_vars
@@ -116,9 +130,13 @@ def from_pymc(
         if rows:
             several = pytensor.tensor.matrix("several", dtype=x.dtype)
             outputs, x = vectorize_graph(outputs, {x: several}), several
-        return model.compile_fn(outputs, inputs=[x], mode=mode, point_fn=False, on_unused_input="ignore")
+        return model.compile_fn(
+            outputs, inputs=[x], mode=mode, point_fn=False, on_unused_input="ignore"
+        )
 
-    first = np.concatenate([np.ravel(start[variable.name]) for variable in model.value_vars]).astype(float)
+    first = np.concatenate(
+        [np.ravel(start[variable.name]) for variable in model.value_vars]
+    ).astype(float)
     columns, groups = _columns(model, start), _data(model)
     blocks = _blocks(model, start, columns)
     observed = {name: values for name, (_, values) in groups.get("observed_data", {}).items()}
@@ -128,12 +146,16 @@ def from_pymc(
         each = model.logp(vars=model.observed_RVs, sum=False)
         names = [variable.name for variable in model.observed_RVs]
         further = {f"{OUTPUTS}.{name}": graph for name, graph in simulator.outputs.items()}
-        further |= {f"log_likelihood.{name}": graph for name, graph in zip(names, each, strict=True)}
+        further |= {
+            f"log_likelihood.{name}": graph for name, graph in zip(names, each, strict=True)
+        }
     space = PyMCSpace(
         start=first,
         draw=compiled(shown),
         dims={variable.name: _dims(variable.name, variable.ndim, model) for variable in shown},
-        coords={name: np.asarray(labels) for name, labels in model.coords.items() if labels is not None},
+        coords={
+            name: np.asarray(labels) for name, labels in model.coords.items() if labels is not None
+        },
         data=groups,
         blocks=blocks,
         known_parts=None if simulator is None else simulator.known,
@@ -178,7 +200,7 @@ class _Copy(threading.local):
 
 
 class PyMCSpace(SpaceDefaults):
-    """The variables of a PyMC model as functions of the vector of its free variables, transformed and raveled.
+    """A PyMC model's variables as functions of the vector of its transformed, raveled free ones.
 
     Parameters
     ----------
@@ -211,7 +233,11 @@ class PyMCSpace(SpaceDefaults):
     ):
         self.start, self.draw, self.dims, self.coords, self.data = start, draw, dims, coords, data
         self.known_parts = known_parts
-        bounds = {name: block.transform for name, block in blocks.items() if isinstance(block.transform, Between)}
+        bounds = {
+            name: block.transform
+            for name, block in blocks.items()
+            if isinstance(block.transform, Between)
+        }
         self.intervals = {name: (one.lower, one.upper) for name, one in bounds.items()}
         self._bounded = {name: blocks[name] for name in bounds}
 
@@ -229,26 +255,38 @@ class PyMCSpace(SpaceDefaults):
             return {name: values[:0] for name, values in self.constrain(self.start[None]).items()}
         distinct, places = np.unique(points, axis=0, return_inverse=True)
         draws = [self.draw(x) for x in distinct]
-        return {name: np.array(values)[places] for name, values in zip(self.dims, zip(*draws, strict=True))}
+        return {
+            name: np.array(values)[places]
+            for name, values in zip(self.dims, zip(*draws, strict=True))
+        }
 
     def within_intervals(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the variables with ``intervals`` (n, *shape) at vectors (n, d), without computing deterministics."""
+        """Return the variables with ``intervals`` (n, *shape) at vectors (n, d).
+
+        No deterministics are computed.
+        """
         return {name: block.constrained(points) for name, block in self._bounded.items()}
 
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Return PyMC's initial point plus uniform noise on [-1, 1], (n, d), as its ``jitter+adapt_diag`` does."""
+        """Return PyMC's initial point plus uniform noise on [-1, 1], (n, d).
+
+        PyMC's ``jitter+adapt_diag`` does the same.
+        """
         return self.start + rng.uniform(-1.0, 1.0, (n, self.dim))
 
 
 def _check_variables(model: Any, pymc: Any) -> None:
     """Check that it is a PyMC model with continuous free variables."""
-    if not isinstance(model, getattr(pymc.model.core, "BaseModel", pymc.Model)):  # PyMC 6 also has frozen models
+    # PyMC 6 also has frozen models
+    if not isinstance(model, getattr(pymc.model.core, "BaseModel", pymc.Model)):
         raise TypeError(f"model={model!r}: expected a pymc.Model")
     if model.discrete_value_vars:
-        discrete = ", ".join(repr(model.values_to_rvs[value].name) for value in model.discrete_value_vars)
+        discrete = ", ".join(
+            repr(model.values_to_rvs[value].name) for value in model.discrete_value_vars
+        )
         raise ValueError(
-            f"model has discrete free variables ({discrete}): kmc samples continuous ones only, so sum them out of the "
-            "likelihood by hand, as a mixture, or with pymc_extras.marginalize"
+            f"model has discrete free variables ({discrete}): kmc samples continuous ones only, so "
+            "sum them out of the likelihood by hand, as a mixture, or with pymc_extras.marginalize"
         )
     if not model.value_vars:
         raise ValueError("model has no free variables: expected at least one that is not observed")
@@ -263,7 +301,9 @@ def _columns(model: Any, start: Mapping[str, np.ndarray]) -> dict[Any, slice]:
     }
 
 
-def _blocks(model: Any, start: Mapping[str, np.ndarray], columns: Mapping[Any, slice]) -> dict[str, Block]:
+def _blocks(
+    model: Any, start: Mapping[str, np.ndarray], columns: Mapping[Any, slice]
+) -> dict[str, Block]:
     """Return the free variables that are not transformed, or each number alone, with constants."""
     found = {}
     for value in model.value_vars:
@@ -290,8 +330,11 @@ def _transform(given: Any, variable: Any) -> Transform | None:
     bounds = given.args_fn(*variable.owner.inputs)
     if all(bound is None for bound in bounds):
         return Identity()
-    ends = [None if one is None else constant_fold([one], raise_not_constant=False)[0] for one in bounds]
-    if not all(one is None or isinstance(one, np.ndarray | np.number) for one in ends):  # bounds are other variables
+    ends = [
+        None if one is None else constant_fold([one], raise_not_constant=False)[0] for one in bounds
+    ]
+    # bounds are other variables
+    if not all(one is None or isinstance(one, np.ndarray | np.number) for one in ends):
         return None
     numbers = [None if one is None else np.unique(one) for one in ends]
     if any(one is not None and (len(one) != 1 or not np.isfinite(one[0])) for one in numbers):
@@ -314,7 +357,10 @@ def _data(model: Any) -> dict[str, dict[str, Any]]:
 
     groups = {"observed_data": find_observations(model), "constant_data": find_constants(model)}
     return {
-        group: {name: (_dims(name, np.ndim(values), model), np.asarray(values)) for name, values in found.items()}
+        group: {
+            name: (_dims(name, np.ndim(values), model), np.asarray(values))
+            for name, values in found.items()
+        }
         for group, found in groups.items()
         if found
     }
@@ -335,7 +381,7 @@ def find_simulator(
     data: Mapping[str, np.ndarray],
     compiled: Callable[..., Any],
 ) -> Simulator | None:
-    """Return the simulator in a model; None if it has none, or if something that depends on it is not known.
+    """Return a model's simulator; None if it has none, or if something dependent on it is unknown.
 
     Parameters
     ----------
@@ -349,14 +395,17 @@ def find_simulator(
     data : mapping of str to ndarray
         Of the observed variables, by name.
     compiled : callable
-        Makes a function of the vector, with PyTensor's mode, of a list of graphs of value variables.
+        Makes a function of the vector, with PyTensor's mode, of a list of graphs of value
+        variables.
     """
     import pytensor.tensor as pt
 
     simulated = [variable for variable in model.observed_RVs if _has_black_box([variable])]
     if not simulated:
         return None
-    others = [variable for variable in (*model.basic_RVs, *model.potentials) if variable not in simulated]
+    others = [
+        variable for variable in (*model.basic_RVs, *model.potentials) if variable not in simulated
+    ]
     found = {variable.name: _parts(variable) for variable in simulated}
     parts = {name: part for name, part in found.items() if part is not None and name in data}
     added = model.logp(vars=others)
@@ -374,18 +423,26 @@ def find_simulator(
         return None
     likelihoods = {}
     for name, (likelihood, _, _) in parts.items():
-        own = {argument: term for (variable, argument), term in known_terms.items() if variable == name}
+        own = {
+            argument: term for (variable, argument), term in known_terms.items() if variable == name
+        }
         try:
             likelihoods[name] = likelihood(data[name], **own)
         except (TypeError, ValueError):  # data that have no density, or none that is known
             return None
     needed = set(_ancestors(outputs.values()))
-    inputs = [np.arange(start.size)[columns[value]] for value in model.value_vars if value in needed]
+    inputs = [
+        np.arange(start.size)[columns[value]] for value in model.value_vars if value in needed
+    ]
     if not inputs:
         return None
     log_added = LogAdded(compiled([added], mode=_QUICK, rows=True))
-    known = KnownParts(likelihoods, np.concatenate(inputs), blocks, {}, log_added, PriorDraws(log_added, start))
-    return Simulator(known, {name: pt.broadcast_to(graph, data[name].shape) for name, graph in outputs.items()})
+    known = KnownParts(
+        likelihoods, np.concatenate(inputs), blocks, {}, log_added, PriorDraws(log_added, start)
+    )
+    return Simulator(
+        known, {name: pt.broadcast_to(graph, data[name].shape) for name, graph in outputs.items()}
+    )
 
 
 class LogAdded:
@@ -401,7 +458,7 @@ class LogAdded:
 
 
 class PriorDraws:
-    """Draws of each number of the vector from the prior, by its quantiles where all others are at the start."""
+    """Prior draws of each number of the vector, by its quantiles with all others at the start."""
 
     def __init__(self, log_added: LogAdded, start: np.ndarray):
         self._log_added, self._start = log_added, start
@@ -420,7 +477,7 @@ class PriorDraws:
 
 
 def _has_black_box(graphs: Iterable[Any]) -> bool:
-    """Return whether the graphs need an Op that neither PyTensor nor PyMC has defined, or that solves an ODE."""
+    """Return whether the graphs need an Op that is not PyTensor's or PyMC's, or solves an ODE."""
     from pytensor.compile.ops import FromFunctionOp
 
     for variable in _ancestors(graphs):
@@ -428,7 +485,11 @@ def _has_black_box(graphs: Iterable[Any]) -> bool:
             continue
         op = getattr(variable.owner.op, "core_op", variable.owner.op)
         module = type(op).__module__
-        if isinstance(op, FromFunctionOp) or module.startswith(_SOLVERS) or module.split(".")[0] not in _KNOWN:
+        if (
+            isinstance(op, FromFunctionOp)
+            or module.startswith(_SOLVERS)
+            or module.split(".")[0] not in _KNOWN
+        ):
             return True
     return False
 
@@ -442,7 +503,7 @@ def _ancestors(graphs: Iterable[Any]) -> Iterable[Any]:
 
 
 def _parts(variable: Any) -> tuple[Any, Any, dict[str, Any]] | None:
-    """Return the likelihood of an observed variable, the graph of the output it is of, and those of its arguments."""
+    """Return an observed variable's likelihood, and the graphs of its output and its arguments."""
     import pytensor.tensor as pt
     from pytensor.tensor.random import basic
 
@@ -460,7 +521,11 @@ def _parts(variable: Any) -> tuple[Any, Any, dict[str, Any]] | None:
         case basic.PoissonRV():
             return of.Poisson, given[0], {}
         case basic.NegBinomialRV():
-            return of.NegativeBinomial, given[0] * (1.0 - given[1]) / given[1], {"dispersion": given[0]}
+            return (
+                of.NegativeBinomial,
+                given[0] * (1.0 - given[1]) / given[1],
+                {"dispersion": given[0]},
+            )
         case basic.BinomialRV():
             return of.Binomial, given[1], {"n": given[0]}
         case basic.BernoulliRV():
@@ -469,7 +534,7 @@ def _parts(variable: Any) -> tuple[Any, Any, dict[str, Any]] | None:
 
 
 def _as_terms(arguments, start, blocks, compiled) -> dict[tuple[str, str], Any] | None:
-    """Return each argument as numbers, or as the name of the variable that it is; None if one is something else."""
+    """Return each argument as numbers or as a variable's name; None if one is neither."""
     if not arguments:
         return {}
     points = start + np.random.default_rng(0).uniform(-1.0, 1.0, (_TRIED, len(start)))
@@ -479,7 +544,9 @@ def _as_terms(arguments, start, blocks, compiled) -> dict[tuple[str, str], Any] 
         if values.ndim == graph.ndim:  # it does not depend on the vector
             found[key] = values
             continue
-        names = [name for name, block in blocks.items() if _is_same(block.constrained(points), values)]
+        names = [
+            name for name, block in blocks.items() if _is_same(block.constrained(points), values)
+        ]
         if not names:
             return None
         found[key] = names[0]
@@ -487,7 +554,7 @@ def _as_terms(arguments, start, blocks, compiled) -> dict[tuple[str, str], Any] 
 
 
 def _is_same(own: np.ndarray, values: np.ndarray) -> bool:
-    """Return whether arguments (n, ...) are the values of a variable (n, ...), if these are broadcast."""
+    """Return whether arguments (n, ...) equal a variable's values (n, ...) after broadcasting."""
     own = own.reshape(len(own), *[1] * (values.ndim - own.ndim), *own.shape[1:])
     try:
         return np.allclose(own, values, rtol=1e-12, atol=0.0)

@@ -1,4 +1,7 @@
-"""Valid results of a log-density, real numbers and a dict of other results; and how its failures are passed on."""
+"""Valid results of a log-density, and how its failures are passed on.
+
+The valid results are real numbers and a dict of other results.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,20 @@ LOG_LIKELIHOOD = "log_likelihood"
 """The blob, or dict of blobs, that is the log-likelihood of each observation."""
 
 GROUPS = (LOG_LIKELIHOOD, OUTPUTS, PREDICTIVE)
-"""Groups of the results whose variables are blobs with the name of the group in front, as in "log_likelihood.y"."""
+"""Groups of the results whose variables are blobs with the name of the group in front.
+
+An example of such a blob is "log_likelihood.y".
+"""
 
 
 def number_of(returned: Any) -> float | None:
-    """Convert a returned value to a float, or to None if it is not one real number (a bool is none)."""
+    """Convert a returned value to a float, or None if it is not one real number (a bool is not)."""
     values = _real(returned)
     return float(values.reshape(())) if values is not None and values.shape in ((), (1,)) else None
 
 
 def numbers_of(returned: Any, k: int) -> np.ndarray | None:
-    """Convert a returned value to k numbers, or to None if it is not an array of real numbers of shape (k,)."""
+    """Convert a returned value to k numbers, or None if it is not an array (k,) of real numbers."""
     values = _real(returned)
     return values.astype(np.float64) if values is not None and values.shape == (k,) else None
 
@@ -45,8 +51,8 @@ def as_blobs(model: Model, x: np.ndarray, blobs: dict[Any, Any], rows: int | Non
     Raises
     ------
     EvaluationError
-        A name is not a string or is that of a parameter; a value is not an array of numbers or has no row for each
-        point.
+        A name is not a string or is that of a parameter; a value is not an array of numbers or has
+        no row for each point.
     """
     arrays = {}
     for name, value in _one_by_one(blobs):
@@ -54,9 +60,17 @@ def as_blobs(model: Model, x: np.ndarray, blobs: dict[Any, Any], rows: int | Non
         array = _array(value)
         if array is None or array.dtype.kind not in "biufc":
             what = f"log_density returned the blob {name!r}: {describe(value)}, expected numbers"
-            raise failed_value(model, x, what, "return a number or an array of numbers, of the same shape at each call")
+            raise failed_value(
+                model,
+                x,
+                what,
+                "return a number or an array of numbers, of the same shape at each call",
+            )
         if rows is not None and array.shape[:1] != (rows,):
-            what = f"log_density returned the blob {name!r} of shape {array.shape}, expected ({rows}, ...)"
+            what = (
+                f"log_density returned the blob {name!r} of shape {array.shape}, "
+                f"expected ({rows}, ...)"
+            )
             raise failed_value(model, x, what, "vectorized=True means a row for each point")
         arrays[name] = array
     if rows is None:
@@ -105,13 +119,17 @@ class Failure:
 
     @classmethod
     def of(cls, error: EvaluationError) -> Failure:
-        """Make a failure from an error that was caught where the function ran; its traceback becomes a note."""
+        """Make a failure from an error that was caught where the function ran.
+
+        Its traceback becomes a note.
+        """
         if error.__cause__ is None:
             return cls(error)
         error.add_note("".join(traceback.format_exception(error.__cause__)))
         try:
             cause = pickle.dumps(error.__cause__)
-        except Exception:  # an exception may hold anything: a file, a lock, a class that cannot be imported
+        # an exception may hold anything: a file, a lock, a class that cannot be imported
+        except Exception:
             cause = None
         return cls(error, cause)
 
@@ -119,7 +137,8 @@ class Failure:
         """Raise the error, with its cause if that can be restored."""
         try:
             cause = None if self.cause is None else load_pickle(self.cause, trust=True)
-        except Exception:  # its class cannot be imported here, or its __init__ takes arguments other than its args
+        # its class cannot be imported here, or its __init__ takes arguments other than its args
+        except Exception:
             cause = None
         raise self.error from cause
 
@@ -129,11 +148,17 @@ def raised(model: Model, x: np.ndarray, error: BaseException) -> EvaluationError
     reason = f"{type(error).__name__}: {_words(error)}"
     function = "log_density" if model.simulation is None else "simulator"
     return failed_call(
-        model, x, f"{function} raised {reason}", "fix it, return -inf where the density is zero", reason=reason
+        model,
+        x,
+        f"{function} raised {reason}",
+        "fix it, return -inf where the density is zero",
+        reason=reason,
     )
 
 
-def failed_call(model: Model, x: np.ndarray, what: str, remedy: str, *, reason: str) -> EvaluationError:
+def failed_call(
+    model: Model, x: np.ndarray, what: str, remedy: str, *, reason: str
+) -> EvaluationError:
     """Return the error for a call at x, (d,) or (k, d), that gave no result."""
     failed = failed_value(model, x, what, f"{remedy}, {_skipping(model, 'on_error')}")
     failed.reason = reason
@@ -162,25 +187,38 @@ def _skipping(model: Model, option: str) -> str:
 def failed_value(model: Model, x: np.ndarray, what: str, remedy: str) -> EvaluationError:
     """Return the error for an invalid value at x, (d,) or (k, d)."""
     if not np.all(np.isfinite(x)):  # the function is not to blame
-        remedy = "kmc's arithmetic overflowed: rescale the parameters so that their standard deviations are near 1"
+        remedy = (
+            "kmc's arithmetic overflowed: rescale the parameters so that their standard deviations "
+            "are near 1"
+        )
     parameters = _by_name(model, x)
     where = f"x = {_format(x)}" if parameters is None else _named(parameters)
-    return EvaluationError(f"{what}, at {where}; {remedy}", position=x.copy(), parameters=parameters)
+    return EvaluationError(
+        f"{what}, at {where}; {remedy}", position=x.copy(), parameters=parameters
+    )
 
 
 def _one_by_one(blobs):
     for name, value in blobs.items():
         if name == LOG_LIKELIHOOD and isinstance(value, dict):
-            yield from ((f"{name}.{part}" if isinstance(part, str) else part, one) for part, one in value.items())
+            yield from (
+                (f"{name}.{part}" if isinstance(part, str) else part, one)
+                for part, one in value.items()
+            )
         else:
             yield name, value
 
 
 def _check_name(model: Model, x: np.ndarray, name: Any) -> None:
     if not isinstance(name, str):
-        raise failed_value(model, x, f"log_density returned a blob named {name!r}", "names are strings")
+        raise failed_value(
+            model, x, f"log_density returned a blob named {name!r}", "names are strings"
+        )
     if name in model.dims or name in model.coords or group_of(name)[1] in RESERVED:
-        what = f"log_density returned a blob named {name!r}, which is the name of a parameter or of a dimension"
+        what = (
+            f"log_density returned a blob named {name!r}, "
+            "which is the name of a parameter or of a dimension"
+        )
         raise failed_value(model, x, what, "give it another name")
     if not group_of(name)[1] or "/" in name:
         what = f"log_density returned a blob named {name!r}"

@@ -41,7 +41,8 @@ class KnownParts:
     approximation : callable, optional
         Takes a vector (d,), and returns the outputs of the cheap simulator as blobs.
     depends : mapping of str to ndarray of int
-        Columns on which an output depends, some of ``inputs``, by output; an output without them depends on all inputs.
+        Columns on which an output depends, some of ``inputs``, by output; an output without them
+        depends on all inputs.
     """
 
     likelihoods: Mapping[str, Likelihood]
@@ -96,7 +97,7 @@ class Simulation:
     def __call__(
         self, parameters: Mapping[str, Any], *args: Any, **kwargs: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the log-likelihoods by output, of observations that are not missing, and the outputs as blobs.
+        """Return log-likelihoods of non-missing observations, by output, and the outputs as blobs.
 
         Raises
         ------
@@ -114,7 +115,9 @@ class Simulation:
             found[name] = each[~missing] if missing.any() else each
         return found, _blobs(outputs) if self.saves else {}
 
-    def approximated(self, parameters: Mapping[str, Any], *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
+    def approximated(
+        self, parameters: Mapping[str, Any], *args: Any, **kwargs: Any
+    ) -> dict[str, np.ndarray]:
         """Return the outputs of the approximation as blobs."""
         return _blobs(self._outputs(self.approximation, parameters, args, kwargs))
 
@@ -128,7 +131,9 @@ class Simulation:
                 found[name] = (tuple(self.dims.get(name, default)), data)
         return found
 
-    def simulate(self, parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def simulate(
+        self, parameters: Mapping[str, Any], rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
         """Call the simulator, and draw data at its outputs, by name."""
         return self.draw(self._outputs(self.simulator, parameters, (), {}), parameters, rng)
 
@@ -144,7 +149,9 @@ class Simulation:
         for name, likelihood in self.likelihoods.items():
             if not isinstance(likelihood, OfData):
                 kind = type(likelihood).__name__
-                raise TypeError(f"the likelihood of {name!r} is a {kind}: expected one of data in an array")
+                raise TypeError(
+                    f"the likelihood of {name!r} is a {kind}: expected one of data in an array"
+                )
             found[name] = likelihood.with_data(data[name])
         return found if self.by_name else found[OUTPUT]
 
@@ -154,35 +161,65 @@ class Simulation:
         return self.saves and any(likelihood.can_draw for likelihood in self.likelihoods.values())
 
     def draw(
-        self, outputs: Mapping[str, np.ndarray], parameters: Mapping[str, Any], rng: np.random.Generator
+        self,
+        outputs: Mapping[str, np.ndarray],
+        parameters: Mapping[str, Any],
+        rng: np.random.Generator,
     ) -> dict[str, np.ndarray]:
         """Draw data by name, at outputs by name and parameters."""
-        able = {name: likelihood for name, likelihood in self.likelihoods.items() if likelihood.can_draw}
-        return {name: likelihood.draw(outputs[name], parameters, rng) for name, likelihood in able.items()}
+        able = {
+            name: likelihood for name, likelihood in self.likelihoods.items() if likelihood.can_draw
+        }
+        return {
+            name: likelihood.draw(outputs[name], parameters, rng)
+            for name, likelihood in able.items()
+        }
 
     def left(self, dims: Any, coords: Any) -> tuple[Any, Any]:
-        """Return the dimensions and labels of parameters, which remain when those of outputs are taken away."""
-        own = {name: given for name, given in dims.items() if name not in self.dims} if dims is not None else None
-        shared = {one for given in (own or {}).values() for one in ((given,) if isinstance(given, str) else given)}
+        """Return the parameters' dimensions and labels: those that remain without the outputs'."""
+        own = (
+            {name: given for name, given in dims.items() if name not in self.dims}
+            if dims is not None
+            else None
+        )
+        shared = {
+            one
+            for given in (own or {}).values()
+            for one in ((given,) if isinstance(given, str) else given)
+        }
         if coords is None:
             return own, None
-        return own, {one: labels for one, labels in coords.items() if one in shared or one not in self.coords}
+        return own, {
+            one: labels for one, labels in coords.items() if one in shared or one not in self.coords
+        }
 
-    def _outputs(self, simulator: Any, parameters: Mapping[str, Any], args: Any, kwargs: Any) -> dict[str, np.ndarray]:
+    def _outputs(
+        self, simulator: Any, parameters: Mapping[str, Any], args: Any, kwargs: Any
+    ) -> dict[str, np.ndarray]:
         """Call a simulator, which may modify its inputs; return its outputs by name."""
         values = {name: parameters[name] for name in self.inputs}
-        own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+        own = {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in values.items()
+        }
         returned, name = simulator(own, *args, **kwargs), self._named(simulator)
         if not self.by_name:
             if isinstance(returned, Mapping):
                 raise TypeError(
-                    f"{name} returned a dict of {listed(returned)}: expected an array; or give the likelihood as a "
-                    "dict, too, with one for each output"
+                    f"{name} returned a dict of {listed(returned)}: expected an array; or give the "
+                    "likelihood as a dict, too, with one for each output"
                 )
             return {OUTPUT: _array(name, OUTPUT, returned)}
         if not isinstance(returned, Mapping) or set(returned) != set(self.likelihoods):
-            what = f"a dict of {listed(returned)}" if isinstance(returned, Mapping) else type(returned).__name__
-            raise TypeError(f"{name} returned {what}: expected a dict of {listed(self.likelihoods)}, as likelihood is")
+            what = (
+                f"a dict of {listed(returned)}"
+                if isinstance(returned, Mapping)
+                else type(returned).__name__
+            )
+            raise TypeError(
+                f"{name} returned {what}: expected a dict of {listed(self.likelihoods)}, as "
+                f"likelihood is"
+            )
         return {output: _array(name, output, returned[output]) for output in self.likelihoods}
 
     def _named(self, simulator: Any) -> str:
@@ -213,61 +250,98 @@ def as_simulation(
     """
     if not callable(simulator):
         raise TypeError(
-            f"simulator={simulator!r}: expected a function of a dict of its inputs, whose outputs likelihood= is of; a "
-            "function that returns the log-likelihood is log_likelihood="
+            f"simulator={simulator!r}: expected a function of a dict of its inputs, whose outputs "
+            "likelihood= is of; a function that returns the log-likelihood is log_likelihood="
         )
     if approximation is not None and not callable(approximation):
-        raise TypeError(f"approximation={approximation!r}: expected a function like the simulator, but cheap")
+        raise TypeError(
+            f"approximation={approximation!r}: expected a function like the simulator, but cheap"
+        )
     by_name = isinstance(likelihood, Mapping)
     likelihoods = dict(likelihood) if by_name else {OUTPUT: likelihood}
     if not likelihoods:
-        raise ValueError("likelihood={} is empty: expected a likelihood for each output of the simulator")
+        raise ValueError(
+            "likelihood={} is empty: expected a likelihood for each output of the simulator"
+        )
     for name, each in likelihoods.items():
         if not isinstance(name, str) or not name or "/" in name or name in ("chain", "draw"):
-            raise ValueError(f"likelihood has the name {name!r}: expected the name of an output, without '/'")
+            raise ValueError(
+                f"likelihood has the name {name!r}: expected the name of an output, without '/'"
+            )
         if isinstance(each, type) or not isinstance(each, Likelihood):
-            raise TypeError(f"{_argument(name, by_name)}={each!r}: expected a likelihood of kmc.likelihoods")
+            raise TypeError(
+                f"{_argument(name, by_name)}={each!r}: expected a likelihood of kmc.likelihoods"
+            )
         if unknown := [one for one in each.names if one not in parameters]:
             raise ValueError(
-                f"{_argument(name, by_name)} names {unknown[0]!r}, which is not a parameter: expected some of "
-                f"{listed(parameters)}"
+                f"{_argument(name, by_name)} names {unknown[0]!r}, which is not a parameter: "
+                f"expected some of {listed(parameters)}"
             )
     if not isinstance(saves, bool):
-        raise TypeError(f"save_outputs={saves!r}: pass True to keep the simulator's outputs with the draws, else False")
+        raise TypeError(
+            f"save_outputs={saves!r}: pass True to keep the simulator's outputs with the draws, "
+            f"else False"
+        )
     named = {one for each in likelihoods.values() for one in each.names}
-    own = tuple(name for name in parameters if name not in named) if inputs is None else _inputs(inputs, parameters)
-    given = {} if before is None else {name: each for name, each in before.dims.items() if name in likelihoods}
+    own = (
+        tuple(name for name in parameters if name not in named)
+        if inputs is None
+        else _inputs(inputs, parameters)
+    )
+    given = (
+        {}
+        if before is None
+        else {name: each for name, each in before.dims.items() if name in likelihoods}
+    )
     if isinstance(dims, Mapping):
-        given |= {name: each for name, each in dims.items() if name in likelihoods and name not in parameters}
+        given |= {
+            name: each
+            for name, each in dims.items()
+            if name in likelihoods and name not in parameters
+        }
     names = _dims(likelihoods, given)
     labels = _coords(likelihoods, names, coords)
     elements = as_depends(depends, likelihoods, own, parameters)
-    return Simulation(simulator, own, likelihoods, by_name, saves, names, labels, approximation, elements)
+    return Simulation(
+        simulator, own, likelihoods, by_name, saves, names, labels, approximation, elements
+    )
 
 
 def _inputs(inputs: Any, parameters: Sequence[str]) -> tuple[str, ...]:
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise TypeError(f"inputs={inputs!r}: expected a list of parameters' names")
     if unknown := [name for name in inputs if name not in parameters]:
-        raise ValueError(f"inputs has {unknown[0]!r}, which is not a parameter: expected some of {listed(parameters)}")
+        raise ValueError(
+            f"inputs has {unknown[0]!r}, which is not a parameter: expected some of "
+            f"{listed(parameters)}"
+        )
     return tuple(inputs)
 
 
-def _dims(likelihoods: Mapping[str, Likelihood], dims: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _dims(
+    likelihoods: Mapping[str, Likelihood], dims: Mapping[str, Any]
+) -> dict[str, tuple[str, ...]]:
     found = {}
     for name, given in dims.items():
         names = (given,) if isinstance(given, str) else tuple(given)
         observed = likelihoods[name].observed
-        if observed is None or len(names) != observed.ndim or not all(isinstance(one, str) and one for one in names):
+        if (
+            observed is None
+            or len(names) != observed.ndim
+            or not all(isinstance(one, str) and one for one in names)
+        ):
             shape = "no known shape" if observed is None else f"the shape {observed.shape}"
             raise ValueError(
-                f"dims[{name!r}]={given!r}: expected a name for each dimension of the data, which have {shape}"
+                f"dims[{name!r}]={given!r}: expected a name for each dimension of the data, which "
+                f"have {shape}"
             )
         found[name] = names
     return found
 
 
-def _coords(likelihoods: Mapping[str, Likelihood], dims: Mapping[str, tuple[str, ...]], coords: Any) -> dict[str, Any]:
+def _coords(
+    likelihoods: Mapping[str, Likelihood], dims: Mapping[str, tuple[str, ...]], coords: Any
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, own in dims.items():
         for one, size in zip(own, _missing(likelihoods[name]).shape):
@@ -276,8 +350,8 @@ def _coords(likelihoods: Mapping[str, Likelihood], dims: Mapping[str, tuple[str,
             found[one] = np.asarray(coords[one])
             if found[one].shape != (size,):
                 raise ValueError(
-                    f"coords[{one!r}] has the shape {found[one].shape}: expected ({size},), as the data of the output "
-                    f"{name!r}"
+                    f"coords[{one!r}] has the shape {found[one].shape}: expected ({size},), as the "
+                    f"data of the output {name!r}"
                 )
     return found
 
@@ -296,7 +370,9 @@ def _array(of: str, name: str, returned: Any) -> np.ndarray:
             raise TypeError("it may lack a return statement")
         return as_array("it", returned)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{of} returned {returned!r:.80} as {name!r}: expected numbers; {error}") from error
+        raise type(error)(
+            f"{of} returned {returned!r:.80} as {name!r}: expected numbers; {error}"
+        ) from error
 
 
 def _argument(name: str, by_name: bool) -> str:

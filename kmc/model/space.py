@@ -1,4 +1,4 @@
-"""Map a vector in R^d, which samplers move, to the named parameters of the user or to those on a unit cube."""
+"""Map the samplers' vector in R^d to the user's named parameters or to those on a unit cube."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from kmc.model.parameters import Fixed
 from kmc.model.priors import JointPrior, WithPrior
 from kmc.model.transforms import Between, Identity, Transform
 
-_AROUND = 0.3  # sd of start points around a value, relative to it or, of constrained parameters, unconstrained
+# sd of start points around a value, relative to it or, of constrained parameters, unconstrained
+_AROUND = 0.3
 
 _LEAST, _MOST = np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg  # where quantiles are finite
 
@@ -50,7 +51,7 @@ class Space(Protocol):
         """Return the parameters (n, *shape) at vectors (n, d), by name."""
 
     def log_jacobian(self, x: np.ndarray) -> Any:
-        """Return the term that is added to what the user's function returns: (d,) -> float, (k, d) -> (k,).
+        """Return the term added to what the user's function returns: (d,) -> float, (k, d) -> (k,).
 
         Zero if the function includes it.
         """
@@ -65,8 +66,8 @@ class SpaceDefaults:
     Attributes
     ----------
     data : mapping of str to mapping
-        By the name of a group, such as "observed_data", and of a variable, pairs of dimensions and array, which are
-        stored in the results.
+        By the name of a group, such as "observed_data", and of a variable, pairs of dimensions and
+        array, which are stored in the results.
     intervals : mapping of str to tuple of float
         The bounds of each parameter that has two finite ones.
     attrs : mapping of str to mapping
@@ -76,7 +77,8 @@ class SpaceDefaults:
     prior : JointPrior, optional
         The prior of those parameters that were declared with one.
     known_parts : KnownParts, optional
-        Of a function that returns a simulator's outputs, see :class:`kmc.model.simulation.KnownParts`.
+        Of a function that returns a simulator's outputs, see
+        :class:`kmc.model.simulation.KnownParts`.
     made_by : str, optional
         The call that errors advise to change, such as "kmc.from_pymc(model".
     """
@@ -94,7 +96,7 @@ class SpaceDefaults:
         return {}
 
     def log_jacobian(self, x: np.ndarray) -> Any:
-        """Return zero: the log-density includes the log-Jacobian, or is one of the unconstrained vector."""
+        """Return zero: the log-density has the log-Jacobian, or is of the unconstrained vector."""
         return 0.0 if x.ndim == 1 else np.zeros(len(x))
 
 
@@ -111,8 +113,10 @@ class Block(NamedTuple):
         return self.batch + self.transform.shape
 
     def of(self, points: np.ndarray) -> np.ndarray:
-        """Return the parameter's columns of vectors (n, d), by value: (n, *batch, *unconstrained shape)."""
-        return points[:, self.columns].reshape(len(points), *self.batch, *self.transform.unconstrained_shape)
+        """Return the parameter's columns of vectors (n, d): (n, *batch, *unconstrained shape)."""
+        return points[:, self.columns].reshape(
+            len(points), *self.batch, *self.transform.unconstrained_shape
+        )
 
     def constrained(self, points: np.ndarray) -> np.ndarray:
         """Return the parameter (n, *shape) at vectors (n, d)."""
@@ -145,16 +149,24 @@ class ParameterSpace(SpaceDefaults):
 
     def __init__(self, parameters: Mapping[str, Any], coords: Any = None, dims: Any = None):
         found = Dimensions(parameters, coords, dims)
-        self.fixed = {name: one.value for name, one in found.parameters.items() if isinstance(one, Fixed)}
-        parameters = {name: one for name, one in found.parameters.items() if not isinstance(one, Fixed)}
+        self.fixed = {
+            name: one.value for name, one in found.parameters.items() if isinstance(one, Fixed)
+        }
+        parameters = {
+            name: one for name, one in found.parameters.items() if not isinstance(one, Fixed)
+        }
         if not parameters:
-            raise ValueError(f"parameters={found.parameters!r}: expected at least one that is not fixed")
+            raise ValueError(
+                f"parameters={found.parameters!r}: expected at least one that is not fixed"
+            )
         self.all_dims, self.coords = found.dims, found.coords
         self.dims = {name: found.dims[name] for name in parameters}
         fixed = {name: (found.dims[name], np.asarray(value)) for name, value in self.fixed.items()}
         if fixed:
             self.data = {"constant_data": fixed}
-        self.attrs = {name: parameter.attrs for name, parameter in parameters.items() if parameter.attrs}
+        self.attrs = {
+            name: parameter.attrs for name, parameter in parameters.items() if parameter.attrs
+        }
         self.attrs |= {name: {"fixed": 1} for name in self.fixed}
         intervals = {}
         self._blocks: dict[str, Block] = {}
@@ -167,8 +179,14 @@ class ParameterSpace(SpaceDefaults):
             self.dim += int(np.prod(batch + transform.unconstrained_shape))
             self._blocks[name] = Block(transform, batch, slice(start, self.dim))
         self.intervals = intervals
-        self._starts = {name: one.start for name, one in parameters.items() if one.start is not None}
-        priors = {name: parameter for name, parameter in parameters.items() if isinstance(parameter, WithPrior)}
+        self._starts = {
+            name: one.start for name, one in parameters.items() if one.start is not None
+        }
+        priors = {
+            name: parameter
+            for name, parameter in parameters.items()
+            if isinstance(parameter, WithPrior)
+        }
         self.prior = JointPrior(priors, found.batches, self.fixed) if priors else None
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
@@ -185,7 +203,10 @@ class ParameterSpace(SpaceDefaults):
         return self._blocks
 
     def log_jacobian(self, x: np.ndarray) -> Any:
-        """Return the log of the absolute Jacobian determinant of :meth:`constrain`: (d,) -> float, (k, d) -> (k,)."""
+        """Return the log of the absolute Jacobian determinant of :meth:`constrain`.
+
+        It is a float at x (d,), and an array (k,) at x (k, d).
+        """
         if x.ndim == 1:
             return float(self.log_jacobian(x[None])[0])
         total = np.zeros(len(x))
@@ -195,10 +216,11 @@ class ParameterSpace(SpaceDefaults):
         return total
 
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
-        """Draw points (n, d) from the prior; parameters without one are uniform on [-2, 2], unconstrained.
+        """Draw points (n, d) from the prior.
 
-        Parameters from lmfit lie around their values. Return None, for the sampler's default, if no parameter has a
-        prior or comes from lmfit.
+        Parameters without one are uniform on [-2, 2], unconstrained. Those from lmfit lie around
+        their values. Return None, for the sampler's default, if no parameter has a prior or comes
+        from lmfit.
         """
         starts = {name: np.array([value]) for name, value in self._starts.items()}
         if self.prior is None and not starts:
@@ -209,25 +231,29 @@ class ParameterSpace(SpaceDefaults):
             if np.all(block.transform.contains(value)):
                 start = block.transform.unconstrain(value)
                 relative = isinstance(block.transform, Identity) and start.any()
-                points[:, block.columns] = start + _AROUND * (start if relative else 1.0) * rng.standard_normal((n, 1))
+                points[:, block.columns] = start + _AROUND * (
+                    start if relative else 1.0
+                ) * rng.standard_normal((n, 1))
         for name, values in self.prior.draw(rng, n).items() if self.prior else ():
             block = self._blocks[name]
             points[:, block.columns] = block.transform.unconstrain(values).reshape(n, -1)
         return points
 
     def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Return vectors (n, d) of parameters (n, *shape), by name: the inverse of :meth:`constrain`.
+        """Invert :meth:`constrain`: return vectors (n, d) of parameters (n, *shape), by name.
 
         Raises
         ------
         TypeError, ValueError
-            A parameter is missing or unknown, an array has the wrong shape or is not real, or a value is outside its
-            parameter's support.
+            A parameter is missing or unknown, an array has the wrong shape or is not real, or a
+            value is outside its parameter's support.
         """
         if odd := set(values) ^ set(self._blocks):
             name = min(odd, key=str)
             what = "has no value" if name in self._blocks else "is unknown"
-            raise ValueError(f"the parameter {name!r} {what}: expected {', '.join(map(repr, self._blocks))}")
+            raise ValueError(
+                f"the parameter {name!r} {what}: expected {', '.join(map(repr, self._blocks))}"
+            )
         arrays = {name: _real(name, values[name], block) for name, block in self._blocks.items()}
         lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) > 1:
@@ -236,7 +262,7 @@ class ParameterSpace(SpaceDefaults):
         return np.concatenate(columns, axis=1)
 
     def check(self, name: str, values: np.ndarray) -> None:
-        """Raise an error, as :meth:`unconstrain` does, unless these (n, *shape) are values of a parameter."""
+        """Check values (n, *shape) of a parameter, and raise errors as :meth:`unconstrain` does."""
         _check_support(name, _real(name, values, self._blocks[name]), self._blocks[name])
 
 
@@ -254,7 +280,9 @@ def _real(name: str, value: Any, block: Block) -> np.ndarray:
 
 def _columns(name: str, array: np.ndarray, block: Block) -> np.ndarray:
     _check_support(name, array, block)
-    return block.transform.unconstrain(array).reshape(len(array), block.columns.stop - block.columns.start)
+    return block.transform.unconstrain(array).reshape(
+        len(array), block.columns.stop - block.columns.start
+    )
 
 
 def _check_support(name: str, array: np.ndarray, block: Block) -> None:
@@ -262,17 +290,23 @@ def _check_support(name: str, array: np.ndarray, block: Block) -> None:
     if len(outside):
         value = array[tuple(outside[0])].tolist()
         place = f" in point {outside[0][0]}"
-        raise ValueError(f"the parameter {name!r} has the value {value}{place}: expected {block.transform.support}")
+        raise ValueError(
+            f"the parameter {name!r} has the value {value}{place}: expected "
+            f"{block.transform.support}"
+        )
 
 
 @dataclass(frozen=True)
 class Cube(SpaceDefaults):
-    """The space of parameters x = T(Φ(z)): where z is standard normal, Φ(z) is uniform and x is from the prior.
+    """The space of parameters x = T(Φ(z)).
+
+    Where z is standard normal, Φ(z) is uniform and x is from the prior.
 
     Attributes
     ----------
     transform : callable
-        T: numbers (d,) in the unit cube, or (k, d) if it is vectorized, to parameters of the same shape.
+        T: numbers (d,) in the unit cube, or (k, d) if it is vectorized, to parameters of the same
+        shape.
     dim : int
     vectorized : bool
     """
@@ -280,14 +314,18 @@ class Cube(SpaceDefaults):
     transform: Callable[[np.ndarray], Any]
     dim: int
     vectorized: bool
-    dims: dict[str, tuple[str, ...]] = field(init=False, default_factory=lambda: {"x": ("x_dim_0",)})
+    dims: dict[str, tuple[str, ...]] = field(
+        init=False, default_factory=lambda: {"x": ("x_dim_0",)}
+    )
     coords: dict[str, Any] = field(init=False, default_factory=dict)
 
     def parameters(self, z: np.ndarray) -> np.ndarray:
         """Return x (d,) at z (d,) or, with a vectorized transform, x (k, d) at z (k, d)."""
         x = as_array("prior_transform(u)", self.transform(np.clip(ndtr(z), _LEAST, _MOST)))
         if x.shape != z.shape:
-            raise ValueError(f"prior_transform returned an array of shape {x.shape}: expected {z.shape}")
+            raise ValueError(
+                f"prior_transform returned an array of shape {x.shape}: expected {z.shape}"
+            )
         return x
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:

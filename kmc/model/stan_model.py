@@ -19,27 +19,31 @@ from kmc.model.model import Model
 from kmc.model.space import SpaceDefaults
 
 
-def from_stan(model: Any, data: Any = None, *, on_error: str = "raise", nonfinite: str = "reject") -> Model:
+def from_stan(
+    model: Any, data: Any = None, *, on_error: str = "raise", nonfinite: str = "reject"
+) -> Model:
     """Return a Stan model as a target of :func:`kmc.sample`.
 
     Parameters
     ----------
     model : bridgestan.StanModel or path
-        The model, or the path of one that BridgeStan has compiled. A ``.stan`` file is compiled first, which needs a
-        C++ toolchain.
+        The model, or the path of one that BridgeStan has compiled. A ``.stan`` file is compiled
+        first, which needs a C++ toolchain.
     data : dict, str or path, optional
         Only with a path: the data, as a dict, as JSON or as the path of a JSON file.
     on_error : {"raise", "reject", "retry"}
         As in :class:`kmc.Model`.
     nonfinite : {"reject", "raise"}
-        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, as by Stan's own samplers.
+        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, as by Stan's own
+        samplers.
 
     Returns
     -------
     Model
-        On Stan's unconstrained scale, including Jacobians, without constants. Its draws are the parameters, transformed
-        parameters and generated quantities, as arrays of their declared shape; a tuple or a complex number is one
-        variable for each of its parts ("t:1", "z.real"). Chains start uniformly on [-2, 2]^d, as in Stan.
+        On Stan's unconstrained scale, including Jacobians, without constants. Its draws are the
+        parameters, transformed parameters and generated quantities, as arrays of their declared
+        shape; a tuple or a complex number is one variable for each of its parts ("t:1", "z.real").
+        Chains start uniformly on [-2, 2]^d, as in Stan.
 
     Raises
     ------
@@ -52,25 +56,33 @@ def from_stan(model: Any, data: Any = None, *, on_error: str = "raise", nonfinit
 
     Notes
     -----
-    Where Stan rejects a point, by ``reject()`` or because an argument is out of its domain, the density is taken as
-    zero, as in Stan's own samplers; the first time a warning says why. Generated quantities that fail are NaN. Random
-    ones get a seed derived from the draws, so that a repeated run repeats them.
+    Where Stan rejects a point, by ``reject()`` or because an argument is out of its domain, the
+    density is taken as zero, as in Stan's own samplers; the first time a warning says why.
+    Generated quantities that fail are NaN. Random ones get a seed derived from the draws, so that a
+    repeated run repeats them.
 
-    The target can be sent to other processes, which load the compiled model again. Several threads may evaluate it at
-    the same time if it was compiled with ``STAN_THREADS=true``.
+    The target can be sent to other processes, which load the compiled model again. Several threads
+    may evaluate it at the same time if it was compiled with ``STAN_THREADS=true``.
 
     Examples
     --------
     >>> import kmc
-    >>> target = kmc.from_stan("eight_schools_model.so", data="eight_schools.json")  # doctest: +SKIP
+    >>> target = kmc.from_stan(  # doctest: +SKIP
+    ...     "eight_schools_model.so", data="eight_schools.json"
+    ... )
     >>> idata = kmc.sample(target)  # doctest: +SKIP
     """
     if isinstance(model, (str, os.PathLike)):
         model = _loaded(model, data)
     elif data is not None:
-        raise ValueError("data is given, but the StanModel has its own: pass data along with a path, or leave it out")
+        raise ValueError(
+            "data is given, but the StanModel has its own: pass data along with a path, or leave "
+            "it out"
+        )
     elif not callable(getattr(model, "param_constrain", None)):
-        raise TypeError(f"model={model!r}: expected a bridgestan.StanModel or the path of a compiled model")
+        raise TypeError(
+            f"model={model!r}: expected a bridgestan.StanModel or the path of a compiled model"
+        )
     if model.param_unc_num() < 1:
         raise ValueError("model has no parameters: expected at least one")
     space = StanSpace(model)
@@ -103,13 +115,17 @@ class StanSpace(SpaceDefaults):
             for name, variable in self._variables.items()
         }
         self.dims = {name: tuple(own) for name, own in lengths.items()}
-        self.coords = {name: np.arange(length) for own in lengths.values() for name, length in own.items()}
+        self.coords = {
+            name: np.arange(length) for own in lengths.values() for name, length in own.items()
+        }
         self._warned: set[str] = set()
 
     def log_density(self, x: np.ndarray) -> float:
-        """Return Stan's ``target`` at x (d,) without constants; -inf where the program rejects the point."""
+        """Return Stan's ``target`` at x (d,) without constants; -inf if the program rejects x."""
         try:
-            return float(self.model.log_density(np.ascontiguousarray(x), propto=True, jacobian=True))
+            return float(
+                self.model.log_density(np.ascontiguousarray(x), propto=True, jacobian=True)
+            )
         except RuntimeError as error:
             self._warn("Stan rejected a point, whose density is taken as zero", error)
             return -math.inf
@@ -117,14 +133,18 @@ class StanSpace(SpaceDefaults):
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Return the variables (n, *shape) at vectors (n, d), by name."""
         points = np.ascontiguousarray(points, dtype=float)
-        rng = self.model.new_rng(zlib.crc32(points.tobytes()))  # so that chains, which come one by one, differ
+        # so that chains, which come one by one, differ
+        rng = self.model.new_rng(zlib.crc32(points.tobytes()))
         rows = np.full((len(points), len(self._names)), np.nan)
         for row, x in zip(rows, points, strict=True):
             try:
                 row[:] = self.model.param_constrain(x, include_tp=True, include_gq=True, rng=rng)
             except RuntimeError as error:
                 row[: self.model.param_num()] = self.model.param_constrain(x)
-                self._warn("Stan could not compute the generated quantities of a draw, which are NaN", error)
+                self._warn(
+                    "Stan could not compute the generated quantities of a draw, which are NaN",
+                    error,
+                )
         return {name: variable.of(rows) for name, variable in self._variables.items()}
 
     def initial_points(self, rng: np.random.Generator, n: int) -> None:
@@ -175,7 +195,9 @@ def variables(names: Sequence[str]) -> dict[str, StanVariable]:
         name = re.sub(r"(\.\d+)+$", "", indexed)
         variable = found.setdefault(name, StanVariable([], []))
         variable.columns.append(column)
-        variable.places.append(tuple(int(index) - 1 for index in indexed[len(name) :].split(".")[1:]))
+        variable.places.append(
+            tuple(int(index) - 1 for index in indexed[len(name) :].split(".")[1:])
+        )
     return found
 
 

@@ -1,4 +1,4 @@
-"""Start points: given by the user, drawn around a fit of least squares, or random ones of every size."""
+"""Start points: given by the user, drawn around a least-squares fit, or random, of every size."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def start_points(initial: Any, least: int, space: Space, name: str = "initial") 
     Parameters
     ----------
     initial : array_like, mapping, list of mappings, or fit
-        Unconstrained points (k, d); or arrays (k, *shape) of each parameter's values, by name; or k mappings, each with
-        all parameters by name; or a result of ``scipy.optimize.least_squares`` or lmfit.
+        Unconstrained points (k, d); or arrays (k, *shape) of each parameter's values, by name; or k
+        mappings, each with all parameters by name; or a result of ``scipy.optimize.least_squares``
+        or lmfit.
     least : int
         The smallest k.
     space : Space
@@ -40,11 +41,14 @@ def start_points(initial: Any, least: int, space: Space, name: str = "initial") 
     Raises
     ------
     TypeError, ValueError
-        Too few points, the wrong shape, or values that are not finite real numbers in the parameters' supports.
+        Too few points, the wrong shape, or values that are not finite real numbers in the
+        parameters' supports.
     """
     expected = f"expected real numbers of shape ({least}, {space.dim})"
     if is_fit(initial):
-        initial = near_fit(initial, least, _shapes(space, name), lambda point: _is_inside(point, space))
+        initial = near_fit(
+            initial, least, _shapes(space, name), lambda point: _is_inside(point, space)
+        )
     if isinstance(initial, (list, tuple)) and initial and isinstance(initial[0], Mapping):
         initial = _stacked(initial, name)
     if isinstance(initial, Mapping):
@@ -55,8 +59,8 @@ def start_points(initial: Any, least: int, space: Space, name: str = "initial") 
         raise TypeError(f"{name}={initial!r}: {expected}") from error
     if points.ndim != 2 or points.shape[1] != space.dim or len(points) < least:
         raise ValueError(
-            f"{name} has shape {points.shape}: expected ({least}, {space.dim}), one start point per chain "
-            "(more rows are welcome), over-dispersed if possible"
+            f"{name} has shape {points.shape}: expected ({least}, {space.dim}), one start point "
+            "per chain (more rows are welcome), over-dispersed if possible"
         )
     if not np.all(np.isfinite(points)):
         row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
@@ -65,9 +69,10 @@ def start_points(initial: Any, least: int, space: Space, name: str = "initial") 
 
 
 def wide_batches(rng: np.random.Generator, size: int, dim: int) -> Iterator[np.ndarray]:
-    """Yield points (size, d) without end: one scale after another, then different scales per coordinate, and so on.
+    """Yield points (size, d) without end.
 
-    Every second batch is positive.
+    They have one scale after another, then different scales per coordinate, and so on. Every second
+    batch is positive.
     """
     while True:
         for exponent in EXPONENTS:
@@ -80,7 +85,10 @@ def wide_batches(rng: np.random.Generator, size: int, dim: int) -> Iterator[np.n
 
 
 def near(rng: np.random.Generator, size: int, point: np.ndarray, spread: float) -> np.ndarray:
-    """Draw points (size, d) that differ from one point (d,) by a factor in each coordinate: signs and scales stay."""
+    """Draw points (size, d) that differ from one point (d,) by a factor in each coordinate.
+
+    Signs and scales stay.
+    """
     return point * np.exp(spread * rng.standard_normal((size, len(point))))
 
 
@@ -89,8 +97,10 @@ def is_fit(given: Any) -> bool:
     return hasattr(given, "var_names") or (hasattr(given, "x") and hasattr(given, "jac"))
 
 
-def near_fit(fit: Any, count: int, shapes: Mapping[str, tuple[int, ...]], inside: Callable[[Any], bool]) -> Any:
-    """Draw arrays (count, *shape) by name from the Gaussian of a fit; the same fit gives the same points.
+def near_fit(
+    fit: Any, count: int, shapes: Mapping[str, tuple[int, ...]], inside: Callable[[Any], bool]
+) -> Any:
+    """Draw arrays (count, *shape) by name from the Gaussian of a fit, the same for the same fit.
 
     Parameters
     ----------
@@ -111,19 +121,25 @@ def near_fit(fit: Any, count: int, shapes: Mapping[str, tuple[int, ...]], inside
         covar = getattr(fit, "covar", None)
         if set(fit.var_names) != set(shapes) or covar is None:
             raise ValueError(
-                f"initial is a fit of {', '.join(fit.var_names)} with covar={covar}: expected one of "
-                f"{', '.join(shapes)} with their covariance; or pass start points"
+                f"initial is a fit of {', '.join(fit.var_names)} with covar={covar}: expected one "
+                f"of {', '.join(shapes)} with their covariance; or pass start points"
             )
         order = [list(fit.var_names).index(name) for name in shapes]
         x = np.array([fit.params[name].value for name in shapes])
         covariance = np.asarray(covar)[np.ix_(order, order)]
     else:
-        x, jacobian, residual = (as_array("initial", getattr(fit, name)) for name in ("x", "jac", "fun"))
-        if x.shape != (sum(sizes),) or jacobian.ndim != 2 or np.linalg.matrix_rank(jacobian) < x.size:
+        x, jacobian, residual = (
+            as_array("initial", getattr(fit, name)) for name in ("x", "jac", "fun")
+        )
+        if (
+            x.shape != (sum(sizes),)
+            or jacobian.ndim != 2
+            or np.linalg.matrix_rank(jacobian) < x.size
+        ):
             raise ValueError(
-                f"initial is a fit of {x.size} numbers with a Jacobian of shape {jacobian.shape}: expected one by "
-                f"scipy.optimize.least_squares of {sum(sizes)} numbers ({', '.join(shapes)}) that the residuals "
-                "determine; or pass start points"
+                f"initial is a fit of {x.size} numbers with a Jacobian of shape {jacobian.shape}: "
+                f"expected one by scipy.optimize.least_squares of {sum(sizes)} numbers "
+                f"({', '.join(shapes)}) that the residuals determine; or pass start points"
             )
         variance = np.sum(residual**2) / max(residual.size - x.size, 1)
         covariance = variance * np.linalg.inv(jacobian.T @ jacobian)
@@ -131,17 +147,23 @@ def near_fit(fit: Any, count: int, shapes: Mapping[str, tuple[int, ...]], inside
     found: list[dict[str, np.ndarray]] = []
     for _ in range(_TRIES * count):
         parts = np.split(rng.multivariate_normal(x, covariance), np.cumsum(sizes)[:-1])
-        point = {name: part.reshape(1, *shape) for (name, shape), part in zip(shapes.items(), parts)}
+        point = {
+            name: part.reshape(1, *shape) for (name, shape), part in zip(shapes.items(), parts)
+        }
         if inside(point):
             found.append(point)
         if len(found) == count:
             return {name: np.concatenate([point[name] for point in found]) for name in shapes}
-    raise ValueError("initial is a fit whose Gaussian is outside of the parameters' supports; pass start points")
+    raise ValueError(
+        "initial is a fit whose Gaussian is outside of the parameters' supports; pass start points"
+    )
 
 
 def _shapes(space: Space, name: str) -> dict[str, tuple[int, ...]]:
     if not isinstance(space, ParameterSpace):
-        raise TypeError(f"{name} is a fit: expected an array (k, {space.dim}) of unconstrained points")
+        raise TypeError(
+            f"{name} is a fit: expected an array (k, {space.dim}) of unconstrained points"
+        )
     return {key: block.shape for key, block in space.blocks.items()}
 
 
@@ -155,13 +177,17 @@ def _is_inside(point: Mapping[str, np.ndarray], space: Any) -> bool:
 def _stacked(initial: Any, name: str) -> dict[str, list[Any]]:
     for i, point in enumerate(initial):
         if not isinstance(point, Mapping) or set(point) != set(initial[0]):
-            raise ValueError(f"{name}[{i}]={point!r}: expected a mapping with the same names as {name}[0] has")
+            raise ValueError(
+                f"{name}[{i}]={point!r}: expected a mapping with the same names as {name}[0] has"
+            )
     return {key: [point[key] for point in initial] for key in initial[0]}
 
 
 def _unconstrained(initial: Mapping[str, Any], space: Space, name: str) -> np.ndarray:
     if not isinstance(space, ParameterSpace):
-        raise TypeError(f"{name}={initial!r}: expected an array (k, {space.dim}) of unconstrained points")
+        raise TypeError(
+            f"{name}={initial!r}: expected an array (k, {space.dim}) of unconstrained points"
+        )
     try:
         return space.unconstrain(initial)
     except (TypeError, ValueError) as error:

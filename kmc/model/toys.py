@@ -1,7 +1,7 @@
 """Small targets with known answers: a normalized log-density and exact independent draws of each.
 
-They are for tests, benchmarks and examples. Every target has ``dim``, is called with a point of shape (d,) and returns
-a float, and draws with ``sample(rng, n)``, shape (n, d).
+They are for tests, benchmarks and examples. Every target has ``dim``, is called with a point of
+shape (d,) and returns a float, and draws with ``sample(rng, n)``, shape (n, d).
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ LOG_2PI = math.log(2 * math.pi)
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A centered Gaussian with the correlations of an autoregression and coordinates on different scales.
+    """A centered Gaussian with autoregressive correlations and coordinates on different scales.
 
-    The correlation of coordinates i and j is ``correlation ** |i - j|``; their standard deviations run geometrically
-    from ``1 / spread`` to ``spread``. ``Gaussian(d, correlation=0, spread=1)`` is the standard normal.
+    The correlation of coordinates i and j is ``correlation ** |i - j|``; their standard deviations
+    run geometrically from ``1 / spread`` to ``spread``. ``Gaussian(d, correlation=0, spread=1)`` is
+    the standard normal.
 
     Examples
     --------
@@ -69,12 +70,13 @@ class Gaussian:
 class Banana:
     r"""A Gaussian with a bent second axis.
 
-    .. math:: x_1 \sim N(0, 100), \quad x_2 + b x_1^2 - 100 b \sim N(0, 1), \quad x_3, \dots, x_d \sim N(0, 1)
+    .. math:: x_1 \sim N(0, 100), \quad x_2 + b x_1^2 - 100 b \sim N(0, 1), \quad
+        x_3, \dots, x_d \sim N(0, 1)
 
     References
     ----------
-    Haario, Saksman and Tamminen (1999), Adaptive proposal distribution for random walk Metropolis algorithm,
-    Computational Statistics 14, section 4.
+    Haario, Saksman and Tamminen (1999), Adaptive proposal distribution for random walk Metropolis
+    algorithm, Computational Statistics 14, section 4.
 
     Examples
     --------
@@ -105,9 +107,10 @@ class Banana:
 
 @dataclass(frozen=True)
 class Bimodal:
-    """Two unit Gaussians, ``separation`` apart along the diagonal (1, ..., 1); ``weight`` is that of the upper one.
+    """Two unit Gaussians, ``separation`` apart along the diagonal (1, ..., 1).
 
-    At the default separation of 6 standard deviations the saddle lies 4.5 nats below the modes.
+    ``weight`` is that of the upper one. At the default separation of 6 standard deviations the
+    saddle lies 4.5 nats below the modes.
 
     Examples
     --------
@@ -124,7 +127,9 @@ class Bimodal:
         # |x -+ m|^2 = |x|^2 -+ 2 <m, x> + |m|^2 with m = (shift, ..., shift)
         along = self._shift * float(np.add.reduce(x))
         mixture = np.logaddexp(math.log(self.weight) + along, math.log1p(-self.weight) - along)
-        return float(mixture) - 0.5 * (float(x @ x) + 0.25 * self.separation**2 + self.dim * LOG_2PI)
+        return float(mixture) - 0.5 * (
+            float(x @ x) + 0.25 * self.separation**2 + self.dim * LOG_2PI
+        )
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Return independent exact draws, shape (n, dim)."""
@@ -140,7 +145,8 @@ class Bimodal:
 class Ring:
     r"""A ring in the plane, :math:`p(x) \propto \exp(-(|x| - R)^2 / 2 w^2)`.
 
-    It is the flower target of Sejdinovic et al. (2014), Kernel adaptive Metropolis-Hastings, without its petals.
+    It is the flower target of Sejdinovic et al. (2014), Kernel adaptive Metropolis-Hastings,
+    without its petals.
 
     Examples
     --------
@@ -159,7 +165,8 @@ class Ring:
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Return independent exact draws, shape (n, dim)."""
-        # The radius has density ~ r N(r; R, w^2), and r / R <= exp(r / R - 1): N(R + w^2 / R, w^2) is an envelope.
+        # The radius has density ~ r N(r; R, w^2), and r / R <= exp(r / R - 1): N(R + w^2 / R, w^2)
+        # is an envelope.
         r = np.empty(0)
         while len(r) < n:
             proposal = rng.normal(self.radius + self.width**2 / self.radius, self.width, n)
@@ -172,5 +179,7 @@ class Ring:
     def _log_peak(self) -> float:
         # int_0^inf r exp(-(r - R)^2 / 2 w^2) dr = w^2 exp(-R^2 / 2 w^2) + R w sqrt(2 pi) Phi(R / w)
         ratio = self.radius / self.width
-        mass = self.width**2 * (math.exp(-0.5 * ratio**2) + ratio * math.sqrt(2 * math.pi) * ndtr(ratio))
+        mass = self.width**2 * (
+            math.exp(-0.5 * ratio**2) + ratio * math.sqrt(2 * math.pi) * ndtr(ratio)
+        )
         return -LOG_2PI - math.log(mass)

@@ -1,13 +1,15 @@
 """Smooth bijections from R^k onto the supports of constrained parameters, with their log-Jacobians.
 
-They are those of Stan's reference manual [1]_, but for intervals. Constrained values are strictly inside the support
-for every finite x: if float64 would round a value to the edge, it becomes the nearest number inside, and the
-log-Jacobian, which is computed from x, still distinguishes such points. A value beyond the largest float64 becomes the
-largest float64, with a log-Jacobian of -inf: the density of what cannot be represented is zero.
+They are those of Stan's reference manual [1]_, but for intervals. Constrained values are strictly
+inside the support for every finite x: if float64 would round a value to the edge, it becomes the
+nearest number inside, and the log-Jacobian, which is computed from x, still distinguishes such
+points. A value beyond the largest float64 becomes the largest float64, with a log-Jacobian of -inf:
+the density of what cannot be represented is zero.
 
 References
 ----------
-.. [1] Stan Development Team, "Stan Reference Manual", version 2.37, chapter "Constraint transforms".
+.. [1] Stan Development Team, "Stan Reference Manual", version 2.37, chapter "Constraint
+   transforms".
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ _EQUAL = 1e-8  # sums that are 1 by definition may be rounded by this much
 class Transform(Protocol):
     """A map from R^k onto a support, vectorized over leading axes.
 
-    Those of this module are bijections. A map that discards a part of x (:class:`kmc.model.angles.Direction`)
-    includes a density of that part in the log-Jacobian, and its ``unconstrain`` gives one of the points that it maps to
-    a value.
+    Those of this module are bijections. A map that discards a part of x
+    (:class:`kmc.model.angles.Direction`) includes a density of that part in the log-Jacobian, and
+    its ``unconstrain`` gives one of the points that it maps to a value.
 
     Attributes
     ----------
@@ -60,13 +62,19 @@ class Transform(Protocol):
         """Map x (..., *unconstrained_shape) to y (..., *shape), a new array."""
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
-        """Return the log of the absolute Jacobian determinant: (..., *unconstrained_shape) -> (...)."""
+        """Return the log of the absolute Jacobian determinant.
+
+        The shapes are (..., *unconstrained_shape) -> (...).
+        """
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         """Return whether values are in the support: (..., *shape) -> (...), bool."""
 
     def unconstrain(self, y: np.ndarray) -> np.ndarray:
-        """Return x (..., *unconstrained_shape) that ``constrain`` maps to y (..., *shape), values in the support."""
+        """Return x (..., *unconstrained_shape) that ``constrain`` maps to y (..., *shape).
+
+        The values y are in the support.
+        """
 
 
 class _OfNumbers:
@@ -190,8 +198,10 @@ class Below(_OfNumbers):
 
 
 LENGTH, STEEPNESS = 8.0, 2.0
-"""Of an interval in the coordinate of :class:`Between`, whose start points, in [-2, 2], are then in its middle half;
-and the rate at which its ends are approached.
+"""Length of an interval in the coordinate of :class:`Between`, and its steepness.
+
+Start points, in [-2, 2], are then in the middle half of the interval. The steepness is the rate at
+which its ends are approached.
 """
 
 
@@ -199,9 +209,10 @@ and the rate at which its ends are approached.
 class Between(_OfNumbers):
     """y = lower + (upper - lower) p(x), linear but near the ends, where p or 1 - p is exponential.
 
-    The share is p(x) = (log(1 + exp(k x + k l/2)) - log(1 + exp(k x - k l/2))) / (k l) with l = 8 and k = 2: the mean
-    of logistic functions of k x whose middles are everywhere in [-l/2, l/2]. A simple function of y keeps its shape in
-    x, unlike in the log-odds of p. It is measured from the nearer end.
+    The share is p(x) = (log(1 + exp(k x + k l/2)) - log(1 + exp(k x - k l/2))) / (k l) with l = 8
+    and k = 2: the mean of logistic functions of k x whose middles are everywhere in [-l/2, l/2]. A
+    simple function of y keeps its shape in x, unlike in the log-odds of p. It is measured from the
+    nearer end.
     """
 
     lower: float
@@ -246,7 +257,10 @@ class Between(_OfNumbers):
 
 @dataclass(frozen=True)
 class LogOdds(Between):
-    """y = lower + (upper - lower) logistic(x), measured from the nearer end: the coordinate of Stan and PyMC."""
+    """y = lower + (upper - lower) logistic(x), measured from the nearer end.
+
+    It is the coordinate of Stan and PyMC.
+    """
 
     def unconstrain(self, y: np.ndarray) -> np.ndarray:
         """Return the x of values y."""
@@ -261,10 +275,10 @@ class LogOdds(Between):
 
 @dataclass(frozen=True)
 class IsometricLogRatio:
-    """y = softmax(V x), where the columns of V are orthonormal and orthogonal to the vector of ones; x = 0 is uniform.
+    """y = softmax(V x), where V has orthonormal columns orthogonal to the vector of ones.
 
-    The density is with respect to the first `size` - 1 components, as for a Dirichlet distribution: the
-    log-Jacobian is the sum of log y plus log(size) / 2.
+    At x = 0, y is uniform. The density is with respect to the first `size` - 1 components, as for a
+    Dirichlet distribution: the log-Jacobian is the sum of log y plus log(size) / 2.
     """
 
     size: int
@@ -286,7 +300,9 @@ class IsometricLogRatio:
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
         """Return the logarithm of the Jacobian determinant at x."""
-        return log_softmax(x @ _contrasts(self.size).T, axis=-1).sum(axis=-1) + 0.5 * np.log(self.size)
+        return log_softmax(x @ _contrasts(self.size).T, axis=-1).sum(axis=-1) + 0.5 * np.log(
+            self.size
+        )
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         """Return which values y are in the support."""
@@ -348,16 +364,16 @@ class Increasing:
 
 @dataclass(frozen=True)
 class PartialCorrelations:
-    """Cholesky factors of correlation matrices, from the canonical partial correlations tanh(x) [1]_.
+    """Cholesky factors of correlation matrices, from canonical partial correlations tanh(x) [1]_.
 
-    Row by row, L_ij = tanh(x_ij) sqrt(r_ij) below the diagonal and L_ii = sqrt(r_ii) on it, where r_ij is the product
-    of 1 - tanh(x_ij')^2 over j' < j: the part of the row's unit length that remains. The density is with respect to the
-    elements below the diagonal, as in Stan.
+    Row by row, L_ij = tanh(x_ij) sqrt(r_ij) below the diagonal and L_ii = sqrt(r_ii) on it, where
+    r_ij is the product of 1 - tanh(x_ij')^2 over j' < j: the part of the row's unit length that
+    remains. The density is with respect to the elements below the diagonal, as in Stan.
 
     References
     ----------
-    .. [1] Lewandowski, Kurowicka and Joe (2009), "Generating random correlation matrices based on vines and extended
-       onion method", Journal of Multivariate Analysis 100.
+    .. [1] Lewandowski, Kurowicka and Joe (2009), "Generating random correlation matrices based on
+       vines and extended onion method", Journal of Multivariate Analysis 100.
     """
 
     size: int
@@ -417,8 +433,9 @@ class CholeskySquare:
     """Positive-definite matrices y = L L^T, with x row by row in L, and exp(x) on its diagonal.
 
     The density is with respect to the elements on and below the diagonal of y: the log-Jacobian is
-    size log 2 + sum over i = 1, ..., size of (size - i + 2) x_ii, as for Stan's ``cov_matrix``. Far out, where the
-    largest and the smallest eigenvalue differ by a factor of 1e15, rounding makes the matrix singular.
+    size log 2 + sum over i = 1, ..., size of (size - i + 2) x_ii, as for Stan's ``cov_matrix``. Far
+    out, where the largest and the smallest eigenvalue differ by a factor of 1e15, rounding makes
+    the matrix singular.
     """
 
     size: int
@@ -453,9 +470,14 @@ class CholeskySquare:
     def contains(self, y: np.ndarray) -> np.ndarray:
         """Return which values y are in the support."""
         finite = np.isfinite(y).all(axis=(-1, -2))
-        symmetric = np.abs(y - np.swapaxes(y, -1, -2)).max(axis=(-1, -2)) <= _EQUAL * np.abs(y).max(axis=(-1, -2))
+        symmetric = np.abs(y - np.swapaxes(y, -1, -2)).max(axis=(-1, -2)) <= _EQUAL * np.abs(y).max(
+            axis=(-1, -2)
+        )
         matrices = y.reshape(-1, *self.shape)
-        found = [each and _is_positive(matrix) for each, matrix in zip((finite & symmetric).ravel(), matrices)]
+        found = [
+            each and _is_positive(matrix)
+            for each, matrix in zip((finite & symmetric).ravel(), matrices)
+        ]
         return np.array(found, dtype=bool).reshape(y.shape[:-2])
 
     def unconstrain(self, y: np.ndarray) -> np.ndarray:
@@ -485,7 +507,7 @@ def _below_diagonal(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _after(bound: float, towards: float) -> float:
-    """Return the nearest number on one side of a bound; for zero, the smallest number with full precision."""
+    """Return the nearest number on one side of a bound; for 0, the smallest with full precision."""
     return float(np.nextafter(bound, towards)) if bound else float(np.copysign(_LEAST, towards))
 
 

@@ -14,7 +14,8 @@ from kmc.diagnostics.draws import columns, labeled, labeled_posterior
 from kmc.errors import KmcWarning
 from kmc.plots.style import ACCENT, INK, LINES, SHADES, axes_or_new, group, require_matplotlib
 
-_MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)  # fraction of the draws inside each contour, from the outermost inwards
+# fraction of the draws inside each contour, from the outermost inwards
+_MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)
 _BINS = 48
 _POINTS = 2000  # of a line
 _HISTOGRAM_BINS = 30
@@ -30,15 +31,15 @@ def plot_pairs(
     reference: Mapping[str, float] | None = None,
     figure: Any = None,
 ) -> np.ndarray:
-    """Plot marginal distributions on the diagonal, and below it every pair with its highest-density regions.
+    """Plot marginals on the diagonal, and below it every pair with its highest-density regions.
 
     Parameters
     ----------
     idata : InferenceData or DataTree
         The result of :func:`kmc.sample`; the chains are pooled.
     var_names : sequence of str, optional
-        Variables of the posterior, or elements of them, ``"slope[A]"``; all of them by default. An element of an array
-        is a separate column, named by the labels of its coordinates.
+        Variables of the posterior, or elements of them, ``"slope[A]"``; all of them by default. An
+        element of an array is a separate column, named by the labels of its coordinates.
     max_rows : int or None
         Largest number of columns to draw, with a warning if there are more; None: all of them.
     labels : mapping of str to str, optional
@@ -67,19 +68,23 @@ def plot_pairs(
     >>> import kmc
     >>> values = np.random.default_rng(0).standard_normal((4, 100, 2))
     >>> posterior = xarray.Dataset({"x": (("chain", "draw", "x_dim_0"), values)})
-    >>> kmc.plot_pairs(xarray.DataTree.from_dict({"posterior": posterior}), labels={"x[0]": "rate"}).shape
+    >>> kmc.plot_pairs(
+    ...     xarray.DataTree.from_dict({"posterior": posterior}), labels={"x[0]": "rate"}
+    ... ).shape
     (2, 2)
     """
     require_matplotlib()
     if max_rows is not None and (not is_whole(max_rows) or max_rows < 1):
-        raise ValueError(f"max_rows={max_rows!r}: expected a whole number of at least 1, or None for all rows")
+        raise ValueError(
+            f"max_rows={max_rows!r}: expected a whole number of at least 1, or None for all rows"
+        )
     draws = _vectors(idata, var_names)
     labels, reference = labels or {}, reference or {}
     names = list(draws)[:max_rows]
     if len(names) < len(draws):
         warnings.warn(
-            f"The first {len(names)} of {len(draws)} columns are drawn: choose some with var_names=[{names[0]!r}, ...] "
-            "or raise max_rows (None draws all).",
+            f"The first {len(names)} of {len(draws)} columns are drawn: choose some with "
+            f"var_names=[{names[0]!r}, ...] or raise max_rows (None draws all).",
             KmcWarning,
             stacklevel=2,
         )
@@ -89,7 +94,9 @@ def plot_pairs(
 
         side = min(2.0 + 1.2 * k, 16.0)
         figure = plt.figure(figsize=(side, side))
-    grid = figure.add_gridspec(k, k, wspace=0.07, hspace=0.07, left=0.07, right=0.985, bottom=0.07, top=0.985)
+    grid = figure.add_gridspec(
+        k, k, wspace=0.07, hspace=0.07, left=0.07, right=0.985, bottom=0.07, top=0.985
+    )
     axes = np.full((k, k), None, dtype=object)
     limits = [_limits(draws[name]) for name in names]
     for i, row in enumerate(names):
@@ -115,7 +122,10 @@ def _vectors(idata, var_names) -> dict[str, np.ndarray]:
     """Return all draws of each chosen column as a vector, by the name of the column."""
     variables = labeled_posterior(idata)
     chosen = columns(variables, var_names)
-    vectors = {column.name: variables[column.variable].values[(..., *column.place)].ravel() for column in chosen}
+    vectors = {
+        column.name: variables[column.variable].values[(..., *column.place)].ravel()
+        for column in chosen
+    }
     if not vectors or next(iter(vectors.values())).size == 0:
         raise ValueError("idata has no posterior draws: there is nothing to plot.")
     return vectors
@@ -129,14 +139,22 @@ def _limits(values) -> tuple[float, float]:
 
 
 def _marginal(ax: Any, values, limits) -> None:
-    ax.hist(values, bins=36, range=limits, color=SHADES[1], edgecolor=SHADES[3], linewidth=0.3, histtype="stepfilled")
+    ax.hist(
+        values,
+        bins=36,
+        range=limits,
+        color=SHADES[1],
+        edgecolor=SHADES[3],
+        linewidth=0.3,
+        histtype="stepfilled",
+    )
     ax.set_xlim(limits)
     ax.set_ylim(bottom=0)
     ax.spines[["left", "top", "right"]].set_visible(False)
 
 
 def _pair(ax: Any, x, y, xlim, ylim) -> None:
-    """Plot contours of the smoothed histogram around given fractions of the draws, and the draws outside them."""
+    """Plot contours of the smoothed histogram around fractions of the draws, and draws outside."""
     density, xe, ye = np.histogram2d(x, y, bins=_BINS, range=(xlim, ylim))
     density = gaussian_filter(density, _BINS / 24)
     levels = _levels(density)
@@ -151,7 +169,9 @@ def _levels(density) -> np.ndarray:
     """Return the heights above which the fractions ``_MASSES`` of the mass lie, ascending."""
     heights = np.sort(density, axis=None)[::-1]
     mass = np.cumsum(heights)
-    return heights[np.minimum(np.searchsorted(mass, np.array(_MASSES) * mass[-1]), heights.size - 1)]
+    return heights[
+        np.minimum(np.searchsorted(mass, np.array(_MASSES) * mass[-1]), heights.size - 1)
+    ]
 
 
 def _mark(line, value) -> None:
@@ -164,7 +184,9 @@ def _dress(ax: Any, xlabel: str | None) -> None:
 
     ax.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
     ax.yaxis.set_major_locator(MaxNLocator(3, prune="both"))
-    ax.tick_params(labelsize=7, length=2, width=0.5, color=INK, labelcolor=INK, labelbottom=xlabel is not None)
+    ax.tick_params(
+        labelsize=7, length=2, width=0.5, color=INK, labelcolor=INK, labelbottom=xlabel is not None
+    )
     for spine in ax.spines.values():
         spine.set(linewidth=0.5, color=INK)
     if xlabel is not None:
@@ -176,7 +198,8 @@ def plot_trace(
 ) -> np.ndarray:
     """Plot the draws of each chain in order, and their distributions.
 
-    Warm-up, if the result has it, is on the left of draw 0, shaded: its states are no draws from the posterior.
+    Warm-up, if the result has it, is on the left of draw 0, shaded: its states are no draws from
+    the posterior.
 
     Parameters
     ----------
@@ -212,7 +235,11 @@ def plot_trace(
     require_matplotlib()
     variables = labeled_posterior(idata)
     warmup = group(idata, "warmup_posterior")
-    before = {} if warmup is None else {str(name): labeled(variable) for name, variable in warmup.data_vars.items()}
+    before = (
+        {}
+        if warmup is None
+        else {str(name): labeled(variable) for name, variable in warmup.data_vars.items()}
+    )
     shown = columns(variables, var_names)[:max_rows]
     if figure is None:
         import matplotlib.pyplot as plt
@@ -227,7 +254,9 @@ def plot_trace(
         _lines(left, np.concatenate([earlier, values], axis=1), -earlier.shape[1])
         _histograms(right, values)
         left.set_ylabel(column.name, fontsize=9, color=INK)
-    axes[-1, 0].set_xlabel("draw" + (" (negative: warm-up)" if before else ""), fontsize=9, color=INK)
+    axes[-1, 0].set_xlabel(
+        "draw" + (" (negative: warm-up)" if before else ""), fontsize=9, color=INK
+    )
     return axes
 
 
@@ -249,7 +278,9 @@ def _histograms(ax: Any, values: np.ndarray) -> None:
         else np.array([-0.5, 0.5]) + values[0]
     )
     for chain, line in enumerate(values):
-        ax.stairs(np.histogram(line, edges)[0], edges, color=LINES[chain % len(LINES)], linewidth=0.9)
+        ax.stairs(
+            np.histogram(line, edges)[0], edges, color=LINES[chain % len(LINES)], linewidth=0.9
+        )
     ax.set(yticks=[])
     ax.tick_params(labelsize=7)
 
@@ -260,8 +291,8 @@ def _histograms(ax: Any, values: np.ndarray) -> None:
 def plot_acceptance(idata: Any, *, ax: Any = None) -> Any:
     """Plot the acceptance rate of each chain along the run, averaged over blocks of draws.
 
-    Warm-up, if the result has it, is on the left of draw 0. A fall during the main phase means that the chain has come
-    to where the surrogate is poor.
+    Warm-up, if the result has it, is on the left of draw 0. A fall during the main phase means that
+    the chain has come to where the surrogate is poor.
 
     Parameters
     ----------
@@ -280,10 +311,16 @@ def plot_acceptance(idata: Any, *, ax: Any = None) -> Any:
     ValueError
         There are no acceptance rates.
     """
-    parts = [(group(idata, name), sign) for name, sign in (("warmup_sample_stats", -1), ("sample_stats", 1))]
+    parts = [
+        (group(idata, name), sign)
+        for name, sign in (("warmup_sample_stats", -1), ("sample_stats", 1))
+    ]
     known = [(part, sign) for part, sign in parts if part is not None and "acceptance_rate" in part]
     if not any(sign > 0 for _, sign in known):
-        raise ValueError("idata has no acceptance rates: expected a result of kmc.sample, with the group sample_stats")
+        raise ValueError(
+            "idata has no acceptance rates: expected a result of kmc.sample, with the group "
+            "sample_stats"
+        )
     ax = axes_or_new(ax, (9.0, 2.6))
     for part, sign in known:
         rates = part["acceptance_rate"].transpose("chain", "draw").values
@@ -293,8 +330,17 @@ def plot_acceptance(idata: Any, *, ax: Any = None) -> Any:
         blocks = np.array_split(np.arange(n), min(_BLOCKS, n))
         where = [block.mean() - (n if sign < 0 else 0) for block in blocks]
         for chain, line in enumerate(rates):
-            ax.plot(where, [line[block].mean() for block in blocks], linewidth=0.9, color=LINES[chain % len(LINES)])
+            ax.plot(
+                where,
+                [line[block].mean() for block in blocks],
+                linewidth=0.9,
+                color=LINES[chain % len(LINES)],
+            )
         if sign < 0:
             ax.axvline(0.0, color=INK, linewidth=0.7)
-    ax.set(ylim=(0, 1), xlabel="draw" + (" (negative: warm-up)" if len(known) > 1 else ""), ylabel="acceptance")
+    ax.set(
+        ylim=(0, 1),
+        xlabel="draw" + (" (negative: warm-up)" if len(known) > 1 else ""),
+        ylabel="acceptance",
+    )
     return ax

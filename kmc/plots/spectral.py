@@ -16,12 +16,16 @@ MOST_PARAMETERS = 8
 """Number of bars for each mode."""
 
 
-def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "samples", ax: Any = None) -> Any:
-    """Plot time scales against the lagtime: constant where the lagtime is long enough for a Markov process.
+def plot_implied_timescales(
+    found: Any, *, unit: float = 1.0, unit_name: str = "samples", ax: Any = None
+) -> Any:
+    """Plot time scales against the lagtime.
 
-    Bands are two standard errors wide on either side.
+    They are constant where the lagtime is long enough for a Markov process. Bands are two standard
+    errors wide on either side.
 
-    In the shaded area a time scale is shorter than the lagtime, and cannot be distinguished from noise.
+    In the shaded area a time scale is shorter than the lagtime, and cannot be distinguished from
+    noise.
 
     Parameters
     ----------
@@ -46,7 +50,9 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
     >>> import numpy as np
     >>> import kmc
     >>> walk = np.cumsum(np.random.default_rng(0).standard_normal(2000)) * 0.05
-    >>> found = kmc.spectral.implied_timescales(np.column_stack([np.cos(walk), np.sin(walk)]), [5, 10, 20], 1)
+    >>> found = kmc.spectral.implied_timescales(
+    ...     np.column_stack([np.cos(walk), np.sin(walk)]), [5, 10, 20], 1
+    ... )
     >>> kmc.plot_implied_timescales(found, unit=0.5, unit_name="ps").get_xlabel()
     'lagtime (ps)'
     """
@@ -54,9 +60,19 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
     lags = unit * found.lagtimes
     for k, scales in enumerate(found.timescales.T):
         color = ACCENT if k == 0 else SHADES[max(4 - k, 1)]
-        ax.plot(lags, unit * scales, marker="o", markersize=3, linewidth=1.2, color=color, label=f"mode {k + 1}")
+        ax.plot(
+            lags,
+            unit * scales,
+            marker="o",
+            markersize=3,
+            linewidth=1.2,
+            color=color,
+            label=f"mode {k + 1}",
+        )
         low, high = (unit * (scales + sign * 2 * found.std_errors[:, k]) for sign in (-1, 1))
-        ax.fill_between(lags, np.maximum(low, 1e-3 * unit * scales), high, color=color, alpha=0.15, linewidth=0)
+        ax.fill_between(
+            lags, np.maximum(low, 1e-3 * unit * scales), high, color=color, alpha=0.15, linewidth=0
+        )
     low = min(np.nanmin(unit * found.timescales, initial=lags[0]), lags[0])
     times = np.geomspace(lags[0], lags[-1])
     ax.fill_between(times, low, times, color="0.9", linewidth=0, zorder=0)
@@ -66,8 +82,12 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
     return ax
 
 
-def plot_ck_test(test: Any, *, unit: float = 1.0, unit_name: str = "samples", figure: Any = None) -> np.ndarray:
-    """Plot transition probabilities between sets, predicted (line) and estimated (points with two standard errors).
+def plot_ck_test(
+    test: Any, *, unit: float = 1.0, unit_name: str = "samples", figure: Any = None
+) -> np.ndarray:
+    """Plot predicted and estimated transition probabilities between sets.
+
+    Lines are predictions, and points are estimates with two standard errors.
 
     Parameters
     ----------
@@ -99,7 +119,9 @@ def plot_ck_test(test: Any, *, unit: float = 1.0, unit_name: str = "samples", fi
         ax.plot(lags, test.predicted[:, i, j], color=ACCENT, linewidth=1.2, label="predicted")
         error = 2.0 * test.std_error[:, i, j]
         estimated = test.estimated[:, i, j]
-        ax.errorbar(lags, estimated, error, fmt="o", color=INK, markersize=3, capsize=2, label="estimated")
+        ax.errorbar(
+            lags, estimated, error, fmt="o", color=INK, markersize=3, capsize=2, label="estimated"
+        )
         ax.set_title(f"{i + 1} → {j + 1}", fontsize=9, color=INK)
         ax.set_ylim(-0.05, 1.05)
     axes[0, 0].legend(fontsize=8, frameon=False)
@@ -120,17 +142,18 @@ def plot_coarse_model(
     unit_name: str = "samples",
     figure: Any = None,
 ) -> np.ndarray:
-    """Plot populations, rates, mean first-passage times and a committor of metastable sets, with two standard errors.
+    """Plot populations, rates, mean first-passage times and a committor of metastable sets.
 
-    Sets are numbered from one, as by :func:`kmc.plot_ck_test`.
+    All are shown with two standard errors. Sets are numbered from one, as by
+    :func:`kmc.plot_ck_test`.
 
     Parameters
     ----------
     model : CoarseModel
         From :meth:`kmc.spectral.TransitionOperator.coarse_grain`.
     source, target : int
-        Sets of the committor, from 0; a negative number counts from the last set. It is the probability of reaching
-        ``target`` before ``source``.
+        Sets of the committor, from 0; a negative number counts from the last set. It is the
+        probability of reaching ``target`` before ``source``.
     unit : float
         Length of one sample.
     unit_name : str
@@ -150,17 +173,28 @@ def plot_coarse_model(
     require_matplotlib()
     size = len(model.populations)
     source, target = (k + size if isinstance(k, int) and k < 0 else k for k in (source, target))
-    committor, committor_errors = model.committor(source, target), model.committor_errors(source, target)
+    committor, committor_errors = (
+        model.committor(source, target),
+        model.committor_errors(source, target),
+    )
     if figure is None:
         import matplotlib.pyplot as plt
 
-        figure = plt.figure(figsize=(11.0, 0.9 + 0.28 * size * (size - 1) + 0.6), layout="constrained")
+        figure = plt.figure(
+            figsize=(11.0, 0.9 + 0.28 * size * (size - 1) + 0.6), layout="constrained"
+        )
     axes = figure.subplots(1, 4)
     sets = [str(k + 1) for k in range(size)]
     off = ~np.eye(size, dtype=bool)
     pairs = [f"{i + 1} → {j + 1}" for i, j in np.argwhere(off)]
     _points(axes[0], sets, model.populations, model.population_errors, "population")
-    _points(axes[1], pairs, model.rates[off] / unit, model.rate_errors[off] / unit, f"rate (1 / {unit_name})")
+    _points(
+        axes[1],
+        pairs,
+        model.rates[off] / unit,
+        model.rate_errors[off] / unit,
+        f"rate (1 / {unit_name})",
+    )
     passage, errors = unit * model.passage_times[off], unit * model.passage_errors[off]
     _points(axes[2], pairs, passage, errors, f"mean first-passage time ({unit_name})")
     _points(axes[3], sets, committor, committor_errors, f"committor, {source + 1} → {target + 1}")
@@ -175,7 +209,9 @@ def plot_coarse_model(
 def _points(ax: Any, labels: list[str], values: np.ndarray, errors: np.ndarray, name: str) -> None:
     """Plot estimates in rows, the first on top."""
     rows = np.arange(len(labels))
-    ax.errorbar(values, rows, xerr=2.0 * errors, fmt="o", color=ACCENT, ecolor=INK, markersize=4, capsize=2)
+    ax.errorbar(
+        values, rows, xerr=2.0 * errors, fmt="o", color=ACCENT, ecolor=INK, markersize=4, capsize=2
+    )
     ax.set_yticks(rows, labels, fontsize=8)
     ax.invert_yaxis()
     ax.set_xlabel(name, fontsize=9, color=INK)
@@ -183,7 +219,9 @@ def _points(ax: Any, labels: list[str], values: np.ndarray, errors: np.ndarray, 
     ax.margins(y=0.15)
 
 
-def plot_slow_modes(data: Any, n_modes: int = 3, *, figure: Any = None, **options: Any) -> np.ndarray:
+def plot_slow_modes(
+    data: Any, n_modes: int = 3, *, figure: Any = None, **options: Any
+) -> np.ndarray:
     """Plot slow modes along the chains, and the parameters that they correlate with.
 
     A mode that correlates with no parameter is not visible in any trace plot.
@@ -236,7 +274,9 @@ def plot_slow_modes(data: Any, n_modes: int = 3, *, figure: Any = None, **option
 
 
 def _is_result(data):
-    return hasattr(data, "data_vars") and {"value", "ess", "rhat", "correlation"} <= set(data.data_vars)
+    return hasattr(data, "data_vars") and {"value", "ess", "rhat", "correlation"} <= set(
+        data.data_vars
+    )
 
 
 def _trace(ax, mode):
@@ -248,8 +288,18 @@ def _trace(ax, mode):
     for number, chain in enumerate(value):
         color = colors[number % len(colors)]
         ax.plot(draws, chain[::stride], ",", color=color, alpha=0.6, rasterized=True)
-        ax.plot(draws, uniform_filter1d(chain, max(len(chain) // 20, 1))[::stride], color=color, linewidth=1.2)
-    ax.set_title(f"ESS {float(mode['ess']):.0f}, R-hat {float(mode['rhat']):.2f}", fontsize=9, color=INK, loc="left")
+        ax.plot(
+            draws,
+            uniform_filter1d(chain, max(len(chain) // 20, 1))[::stride],
+            color=color,
+            linewidth=1.2,
+        )
+    ax.set_title(
+        f"ESS {float(mode['ess']):.0f}, R-hat {float(mode['rhat']):.2f}",
+        fontsize=9,
+        color=INK,
+        loc="left",
+    )
     ax.set_ylim(*np.quantile(value, [0.002, 0.998]))
     ax.tick_params(labelsize=7)
     ax.margins(x=0)

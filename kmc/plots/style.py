@@ -16,7 +16,9 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError(f"Pictures need Matplotlib. Install it with: {install('plots')}") from error
+        raise ImportError(
+            f"Pictures need Matplotlib. Install it with: {install('plots')}"
+        ) from error
 
 
 def group(idata: Any, name: str) -> Any:

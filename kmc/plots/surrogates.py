@@ -1,4 +1,4 @@
-"""Plot the frozen surrogate against true values of the log-density, and the evidence found with it."""
+"""Plot the frozen surrogate against true log-density values, and the evidence found with it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ _CURVE_POINTS = 3000
 _NEEDED = {"log_evidence", "path_inverse_temperature", "path_down", "path_up"}
 
 
-def plot_surrogate(idata: Any, model: Any = None, *, n_true: int = 9, max_columns: int = 6, figure: Any = None) -> Any:
+def plot_surrogate(
+    idata: Any, model: Any = None, *, n_true: int = 9, max_columns: int = 6, figure: Any = None
+) -> Any:
     """Plot the surrogate's error at all proposals, and slices of it through the best draw.
 
-    Everything is in the unconstrained parameters, which the surrogate knows. A constant between surrogate and
-    log-density has no effect on the draws, so their median difference is subtracted.
+    Everything is in the unconstrained parameters, which the surrogate knows. A constant between
+    surrogate and log-density has no effect on the draws, so their median difference is subtracted.
 
     Parameters
     ----------
     idata : InferenceData, DataTree, or path of a store
         A run of "kernel-hmc" with a frozen surrogate.
     model : Model, function, pymc.Model or bridgestan.StanModel, optional
-        If given, the true log-density is evaluated on each slice: ``n_true`` times the number of columns evaluations.
+        If given, the true log-density is evaluated on each slice: ``n_true`` times the number of
+        columns evaluations.
     n_true : int
         Number of true values on each slice.
     max_columns : int
@@ -40,7 +43,8 @@ def plot_surrogate(idata: Any, model: Any = None, *, n_true: int = 9, max_column
     Returns
     -------
     ndarray of Axes, shape (2, k)
-        For each parameter: above, surrogate less truth at the proposals; below, the slice, and true values as dots.
+        For each parameter: above, surrogate less truth at the proposals; below, the slice, and true
+        values as dots.
 
     Raises
     ------
@@ -73,7 +77,9 @@ def plot_surrogate(idata: Any, model: Any = None, *, n_true: int = 9, max_column
         upper.plot(points[shown, i], error[shown], ".", markersize=2, color=SHADES[3])
         upper.axhline(0.0, color=ACCENT, linewidth=0.8)
         line = _line(best, spread, i, _GRID)
-        lower.plot(line[:, i], run.density.log_density(line) - shift, color=SHADES[4], linewidth=1.2)
+        lower.plot(
+            line[:, i], run.density.log_density(line) - shift, color=SHADES[4], linewidth=1.2
+        )
         if evaluate is not None:
             dots = _line(best, spread, i, n_true)
             lower.plot(dots[:, i], evaluate(dots), "o", markersize=4, color=ACCENT)
@@ -104,8 +110,9 @@ def _line(best, spread, i, n):
 def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.ndarray:
     """Plot the draws in their own coordinates, and in those in which the surrogate was fitted.
 
-    During warm-up, kmc looks for a parameter that sets the scale of others, for heavy tails and for a bent ridge. Where
-    it finds one of them, the surrogate is one of transformed coordinates, in which the density is closer to a Gaussian.
+    During warm-up, kmc looks for a parameter that sets the scale of others, for heavy tails and for
+    a bent ridge. Where it finds one of them, the surrogate is one of transformed coordinates, in
+    which the density is closer to a Gaussian.
 
     Parameters
     ----------
@@ -118,8 +125,8 @@ def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.n
     Returns
     -------
     ndarray of Axes, shape (k, 2)
-        For each parameter that is changed, against the driver of the funnel, or against another parameter: the draws
-        on the left, and transformed on the right.
+        For each parameter that is changed, against the driver of the funnel, or against another
+        parameter: the draws on the left, and transformed on the right.
 
     Raises
     ------
@@ -134,7 +141,8 @@ def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.n
     moving = [transport for transport in transports if transport.size]
     if not moving:
         raise ValueError(
-            "idata: no funnel, heavy tails or bent ridge was found in this run: there is no transformation"
+            "idata: no funnel, heavy tails or bent ridge was found in this run: there is no "
+            "transformation"
         )
     transport, driver = moving[0], moving[0].driver
     x = run.draws.reshape(-1, run.draws.shape[2])
@@ -162,10 +170,11 @@ def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.n
 
 
 def plot_evidence(found: Any, *, ax: Any = None) -> Any:
-    """Plot the mass along the path from a Student-t density to the surrogate, in both directions, and the evidence.
+    """Plot the mass along the path from a Student-t density to the surrogate, and the evidence.
 
-    The two directions should agree: a gap means a mode that one of them does not know. The mark on the right is the
-    log-evidence, with two standard errors: the mass of the surrogate after the bridge to the posterior.
+    The mass is plotted in both directions, which should agree: a gap means a mode that one of them
+    does not know. The mark on the right is the log-evidence, with two standard errors: the mass of
+    the surrogate after the bridge to the posterior.
 
     Parameters
     ----------
@@ -192,12 +201,29 @@ def plot_evidence(found: Any, *, ax: Any = None) -> Any:
         one, color = found.isel(run=i), LINES[i % len(LINES)]
         beta = one["path_inverse_temperature"].values
         known = np.isfinite(beta)
-        ax.plot(beta[known], one["path_up"].values[known], color=color, linewidth=1.2, label=f"{name}, up")
-        ax.plot(beta[known], one["path_down"].values[known], "--", color=color, linewidth=1.2, label=f"{name}, down")
+        ax.plot(
+            beta[known],
+            one["path_up"].values[known],
+            color=color,
+            linewidth=1.2,
+            label=f"{name}, up",
+        )
+        ax.plot(
+            beta[known],
+            one["path_down"].values[known],
+            "--",
+            color=color,
+            linewidth=1.2,
+            label=f"{name}, down",
+        )
         value, error = float(one["log_evidence"]), 2.0 * float(one["se"])
         ax.errorbar(1.05, value, error, fmt="o", color=color, markersize=4, capsize=3)
     ax.axvline(1.0, color=ACCENT, linewidth=0.6)
-    ax.set_xlabel("inverse temperature: 0 Student-t, 1 surrogate; right of it: log-evidence", fontsize=9, color=INK)
+    ax.set_xlabel(
+        "inverse temperature: 0 Student-t, 1 surrogate; right of it: log-evidence",
+        fontsize=9,
+        color=INK,
+    )
     ax.set_ylabel("log-mass (nats)", fontsize=9, color=INK)
     ax.legend(frameon=False, fontsize=8)
     return ax

@@ -11,7 +11,9 @@ from kmc.model.parameters import Interval, LowerBound, Parameter, Real, UpperBou
 
 def missing(package: str) -> ImportError:
     """Make the error for a package that is not installed."""
-    return ImportError(f"kmc.plugins.{package.lower()} needs {package}: pip install {package.lower()}")
+    return ImportError(
+        f"kmc.plugins.{package.lower()} needs {package}: pip install {package.lower()}"
+    )
 
 
 def support(low: float, high: float) -> Parameter:
@@ -24,10 +26,12 @@ def support(low: float, high: float) -> Parameter:
 
 
 def sample(model: kmc.Model, **options: Any) -> Any:
-    """Run :func:`kmc.sample`, and raise a RuntimeError with the attribute ``idata`` if it ends without draws."""
+    """Run :func:`kmc.sample`; without draws, raise a RuntimeError with the attribute ``idata``."""
     idata = kmc.sample(model, **options)
     if idata["posterior"].sizes["draw"]:
         return idata
-    error = RuntimeError("kmc made no draws, since the run ended within warm-up: allow more evaluations or time")
+    error = RuntimeError(
+        "kmc made no draws, since the run ended within warm-up: allow more evaluations or time"
+    )
     error.idata = idata  # type: ignore[attr-defined]
     raise error

@@ -1,4 +1,7 @@
-"""kmc as a sampler of bilby: ``bilby.run_sampler(likelihood, priors, sampler="kmc", max_evaluations=4000)``."""
+"""kmc as a sampler of bilby.
+
+Call ``bilby.run_sampler(likelihood, priors, sampler="kmc", max_evaluations=4000)``.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,13 @@ except ImportError as error:
 
 
 class Kmc(NestedSampler):
-    """Sample in the unit cube of the priors, and estimate the evidence; bilby finds it by the name "kmc".
+    """Sample in the priors' unit cube, and estimate the evidence; bilby finds it by the name "kmc".
 
-    The options below are those of :func:`kmc.sample`, given to ``bilby.run_sampler``; ``kmc_sampler`` is its `sampler`.
-    With ``npool`` the likelihood is evaluated in so many processes. ``store="line.zarr", resume=True`` continues a run
-    that was killed. Warnings of the run are in the result's ``meta_data["kmc_warnings"]``; after an error in the
-    likelihood, the draws are ``idata`` of the error.
+    The options below are those of :func:`kmc.sample`, given to ``bilby.run_sampler``;
+    ``kmc_sampler`` is its `sampler`. With ``npool`` the likelihood is evaluated in so many
+    processes. ``store="line.zarr", resume=True`` continues a run that was killed. Warnings of the
+    run are in the result's ``meta_data["kmc_warnings"]``; after an error in the likelihood, the
+    draws are ``idata`` of the error.
     """
 
     sampler_name = "kmc"
@@ -47,9 +51,16 @@ class Kmc(NestedSampler):
         if options["executor"] is None and (self.npool or 1) > 1:
             options["executor"] = self.npool
         plain = (bool, int, float, str, type(None))
-        self.result.sampler_kwargs = {k: v if isinstance(v, plain) else str(v) for k, v in options.items()}  # for JSON
+        # for JSON
+        self.result.sampler_kwargs = {
+            k: v if isinstance(v, plain) else str(v) for k, v in options.items()
+        }
         options["sampler"] = options.pop("kmc_sampler")
-        model = kmc.Model(log_likelihood=self._log_likelihood, prior_transform=self._prior_transform, dim=self.ndim)
+        model = kmc.Model(
+            log_likelihood=self._log_likelihood,
+            prior_transform=self._prior_transform,
+            dim=self.ndim,
+        )
         idata = sample(model, **options)
         try:
             found = kmc.evidence(idata, progress=False)
@@ -58,7 +69,9 @@ class Kmc(NestedSampler):
         except ValueError as error:  # few draws, or a sampler that has no evidence
             logger.warning("kmc has no evidence: %s", error)
         self.result.samples = idata["posterior"]["x"].values.reshape(-1, self.ndim)
-        self.result.log_likelihood_evaluations = idata["blobs"]["total_log_likelihood"].values.ravel()
+        self.result.log_likelihood_evaluations = idata["blobs"][
+            "total_log_likelihood"
+        ].values.ravel()
         self.result.meta_data["kmc_warnings"] = kmc.warnings(idata)
         self.result.num_likelihood_evaluations = idata.attrs["n_evaluations"]
         return self.result
@@ -68,4 +81,5 @@ class Kmc(NestedSampler):
 
     def _log_likelihood(self, x: np.ndarray) -> float:
         value = float(self.log_likelihood(x))
-        return -np.inf if value == np.nan_to_num(-np.inf) else value  # bilby's number where a constraint is violated
+        # bilby's number where a constraint is violated
+        return -np.inf if value == np.nan_to_num(-np.inf) else value

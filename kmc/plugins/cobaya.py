@@ -1,4 +1,7 @@
-"""kmc as a sampler of cobaya: ``sampler: {kmc.plugins.cobaya.Kmc: {max_evaluations: 4000, draws: null}}``."""
+"""kmc as a sampler of cobaya.
+
+Ask for it by ``sampler: {kmc.plugins.cobaya.Kmc: {max_evaluations: 4000, draws: null}}``.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,11 @@ _STARTS = 32  # reference points for the chains to choose from
 class Kmc(Sampler):
     """Sample within the bounds of the priors, from reference points.
 
-    The options below are those of :func:`kmc.sample`, and cobaya's ``seed``. The sample has the draws of all chains
-    with equal weights, and their log-priors, log-likelihoods and derived parameters without a further evaluation. With
-    an ``output``, the run is kept beside cobaya's chains, and cobaya's ``resume`` continues it. The attribute ``idata``
-    is the result of kmc.sample; after an error in a likelihood, it is an attribute of the error.
+    The options below are those of :func:`kmc.sample`, and cobaya's ``seed``. The sample has the
+    draws of all chains with equal weights, and their log-priors, log-likelihoods and derived
+    parameters without a further evaluation. With an ``output``, the run is kept beside cobaya's
+    chains, and cobaya's ``resume`` continues it. The attribute ``idata`` is the result of
+    kmc.sample; after an error in a likelihood, it is an attribute of the error.
     """
 
     sampler = "kernel-hmc"
@@ -44,23 +48,44 @@ class Kmc(Sampler):
         """Sample, and fill the collection."""
         names = list(self.model.parameterization.sampled_params())
         bounds = self.model.prior.bounds()
-        rng = np.random.default_rng([*np.ravel(self.seed or 0), mpi.rank()])  # the same if the run is resumed
-        starts = [self.model.prior.reference(warn_if_no_ref=False, random_state=rng) for _ in range(_STARTS)]
+        # the same if the run is resumed
+        rng = np.random.default_rng([*np.ravel(self.seed or 0), mpi.rank()])
+        starts = [
+            self.model.prior.reference(warn_if_no_ref=False, random_state=rng)
+            for _ in range(_STARTS)
+        ]
         model = kmc.Model(
             self._log_density,
-            parameters={name: support(*map(float, each)) for name, each in zip(names, bounds, strict=True)},
+            parameters={
+                name: support(*map(float, each)) for name, each in zip(names, bounds, strict=True)
+            },
             initial=dict(zip(names, np.transpose(starts), strict=True)),
         )
-        given = ("sampler", "draws", "warmup", "chains", "max_evaluations", "max_time", "progress", "executor")
+        given = (
+            "sampler",
+            "draws",
+            "warmup",
+            "chains",
+            "max_evaluations",
+            "max_time",
+            "progress",
+            "executor",
+        )
         options = {name: getattr(self, name) for name in given}
         if self.output:
             options["store"] = self.output.add_suffix(f"kmc_{1 + mpi.rank()}")
             options["resume"] = self.output.is_resuming()
-        self.idata = sample(model, seed=None if options.get("resume") else self.random_state, **options)
+        self.idata = sample(
+            model, seed=None if options.get("resume") else self.random_state, **options
+        )
         columns = [self.idata["posterior"][name].values.ravel() for name in names]
         blobs = self.idata["blobs"]
         self.collection = SampleCollection(self.model, self.output, name=str(1 + mpi.rank()))
-        parts = {part: blobs[part].values.reshape(-1, blobs[part].shape[-1]) for part in _PARTS if part in blobs}
+        parts = {
+            part: blobs[part].values.reshape(-1, blobs[part].shape[-1])
+            for part in _PARTS
+            if part in blobs
+        }
         for k, values in enumerate(np.transpose(columns)):
             self.collection.add(values, **{part: values[k] for part, values in parts.items()})
         self.collection.out_update()
@@ -74,7 +99,9 @@ class Kmc(Sampler):
         return {"sample": self.samples(to_getdist)}
 
     @classmethod
-    def output_files_regexps(cls, output: Any, info: Any = None, minimal: bool = False) -> list[tuple[Any, Any]]:
+    def output_files_regexps(
+        cls, output: Any, info: Any = None, minimal: bool = False
+    ) -> list[tuple[Any, Any]]:
         """Return patterns of what a run writes: the store of kmc, and cobaya's chains."""
         store = re.compile(re.escape(os.path.basename(output.add_suffix("kmc_"))) + r"\d+$")
         chains = output.collection_regexp()

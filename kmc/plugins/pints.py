@@ -1,4 +1,7 @@
-"""kmc as a method of PINTS: ``pints.MCMCController(log_pdf, 4, x0, method=kmc.plugins.pints.KernelHMC)``."""
+"""kmc as a method of PINTS.
+
+Call ``pints.MCMCController(log_pdf, 4, x0, method=kmc.plugins.pints.KernelHMC)``.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ except ImportError as error:
 
 
 class KernelHMC(MultiChainMCMC):
-    """Sample by kernel HMC. Warm-up ends before the first iteration, so that all iterations are draws.
+    """Sample by kernel HMC. Warm-up ends before the first iteration, so all iterations are draws.
 
     NumPy's global seed determines the draws, as for PINTS's own methods.
     """
@@ -35,19 +38,29 @@ class KernelHMC(MultiChainMCMC):
         return self._points
 
     def tell(self, fxs: Any) -> Any:
-        """Take the log-densities (k,) at these points, and return the next draws, or None in warm-up.
+        """Take the log-densities (k,) at these points; return the next draws, or None in warm-up.
 
         Returns
         -------
         tuple or None
-            Draws (chains, d), their log-densities (chains,), and whether each differs from the last (chains,).
+            Draws (chains, d), their log-densities (chains,), and whether each differs from the last
+            (chains,).
         """
         values = np.array(fxs, float)
         values[~(values < np.inf)] = -np.inf
         with single_threaded():
             if self._state is None:
                 self._state = kmc.KernelHMC().start(
-                    SamplerSetup(self._n_parameters, self._n_chains, self._points, values, None, None, None, self._seed)
+                    SamplerSetup(
+                        self._n_parameters,
+                        self._n_chains,
+                        self._points,
+                        values,
+                        None,
+                        None,
+                        None,
+                        self._seed,
+                    )
                 )
                 step = None
             else:
@@ -56,7 +69,11 @@ class KernelHMC(MultiChainMCMC):
         if step is None or step.warmup:
             return None
         last, self._last = self._last, step
-        moved = np.full(self._n_chains, True) if last is None else np.any(step.position != last.position, axis=1)
+        moved = (
+            np.full(self._n_chains, True)
+            if last is None
+            else np.any(step.position != last.position, axis=1)
+        )
         return step.position, step.log_density, moved
 
     def current_log_pdfs(self) -> np.ndarray | None:

@@ -1,4 +1,7 @@
-"""kmc as a sampler of pyPESTO: ``pypesto.sample.sample(problem, n_samples, KmcSampler({"seed": 1}))``."""
+"""kmc as a sampler of pyPESTO.
+
+Call ``pypesto.sample.sample(problem, n_samples, KmcSampler({"seed": 1}))``.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ except ImportError as error:
 class KmcSampler(Sampler):
     """Sample within the bounds of a problem.
 
-    Options are those of :func:`kmc.sample`, and the attribute ``idata`` is its result; after an error in the objective,
-    it is an attribute of the error. pyPESTO's trace has the draws of all chains as one, without warm-up, and the values
-    that the run has evaluated.
+    Options are those of :func:`kmc.sample`, and the attribute ``idata`` is its result; after an
+    error in the objective, it is an attribute of the error. pyPESTO's trace has the draws of all
+    chains as one, without warm-up, and the values that the run has evaluated.
     """
 
     @classmethod
@@ -49,7 +52,7 @@ class KmcSampler(Sampler):
         self._starts = np.empty((0, len(names))) if x0 is None else np.atleast_2d(x0)
 
     def sample(self, n_samples: int, beta: float = 1.0) -> None:
-        """Make at least `n_samples` draws, over all chains, of the posterior to the power `beta`."""
+        """Make at least `n_samples` draws of the posterior to the power `beta`, over all chains."""
         chains = self.options["chains"]
         self.beta = beta
         model = kmc.Model(self._log_density, parameters=self._supports)
@@ -58,7 +61,9 @@ class KmcSampler(Sampler):
 
     def get_samples(self) -> McmcPtResult:
         """Return the draws, without evaluating the objective again."""
-        x = np.stack([self.idata["posterior"][name].values.ravel() for name in self._supports], axis=-1)
+        x = np.stack(
+            [self.idata["posterior"][name].values.ravel() for name in self._supports], axis=-1
+        )
         log_density = self.idata["sample_stats"]["constrained_lp"].values.ravel()
         prior = self.problem.x_priors
         return McmcPtResult(
@@ -77,5 +82,10 @@ class KmcSampler(Sampler):
         low, high = np.asarray(self.problem.lb), np.asarray(self.problem.ub)
         off = 1e-6 * np.where(np.isfinite(high - low), high - low, 1.0)
         given = np.clip(self._starts, low + off, high - off).T
-        drawn = model.constrain(np.random.default_rng(self.options["seed"]).uniform(-2.0, 2.0, (k, len(low))))
-        return {name: np.concatenate([each, drawn[name]]) for name, each in zip(drawn, given, strict=True)}
+        drawn = model.constrain(
+            np.random.default_rng(self.options["seed"]).uniform(-2.0, 2.0, (k, len(low)))
+        )
+        return {
+            name: np.concatenate([each, drawn[name]])
+            for name, each in zip(drawn, given, strict=True)
+        }

@@ -1,1 +1,1 @@
-"""Results beyond the draws: expectations, evidence and approximate draws, from the frozen surrogate."""
+"""Results of the frozen surrogate beyond draws: expectations, evidence and approximate draws."""

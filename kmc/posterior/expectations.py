@@ -1,4 +1,7 @@
-"""``kmc.expectations``: posterior expectations of functions of the parameters, with the surrogate's help."""
+"""``kmc.expectations``: posterior expectations of functions of the parameters.
+
+They are estimated with the surrogate's help.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,15 @@ from kmc.control_variates.replicate import Replicate
 from kmc.convergence import ENOUGH_DRAWS
 from kmc.errors import KmcWarning
 from kmc.posterior.learned import LEARNED, Learned, Table
-from kmc.posterior.results import Quantities, as_list, groups_of, is_short, read, read_evaluations, seed_of
+from kmc.posterior.results import (
+    Quantities,
+    as_list,
+    groups_of,
+    is_short,
+    read,
+    read_evaluations,
+    seed_of,
+)
 from kmc.run.display import steps
 from kmc.seeds import Seed
 
@@ -43,29 +54,32 @@ def expectations(
     seed: Seed = 0,
     progress: bool = True,
 ) -> xarray.Dataset:
-    """Estimate posterior expectations from the draws and the surrogate, more precisely than averages of the draws.
+    """Estimate posterior expectations from draws and surrogate, more precisely than draws alone.
 
     Parameters
     ----------
     result : result of kmc.sample, path of a store, or list of them
-        Runs of "kernel-hmc". Several must be of the same posterior; they may also be joined along the dimension
-        "chain", by ``arviz.concat`` or ``xarray.concat``.
+        Runs of "kernel-hmc". Several must be of the same posterior; they may also be joined along
+        the dimension "chain", by ``arviz.concat`` or ``xarray.concat``.
     f : callable, optional
-        A function of the parameters that returns a number or an array of numbers, always of one shape. Its argument is
-        that of the log-density: a dict of parameters, or an array (d,) if these have no names. By default, the
-        parameters themselves.
+        A function of the parameters that returns a number or an array of numbers, always of one
+        shape. Its argument is that of the log-density: a dict of parameters, or an array (d,) if
+        these have no names. By default, the parameters themselves.
     quantiles : sequence of float
         Probabilities in (0, 1).
     model : Model, pymc.Model or bridgestan.StanModel, optional
-        Needed if only the model can constrain the parameters: those of PyMC and Stan, and of a space of your own.
+        Needed if only the model can constrain the parameters: those of PyMC and Stan, and of a
+        space of your own.
     vectorized : bool
-        Whether `f` takes many points at once: a dict of arrays (n, ...), or an array (n, d); it returns (n, ...).
+        Whether `f` takes many points at once: a dict of arrays (n, ...), or an array (n, d); it
+        returns (n, ...).
     max_surrogate_draws : int
-        Largest number of draws from the surrogate, for each independent run. Fewer are made if their error drops below
-        a tenth of the other errors or a thousandth of the standard deviations, and if they would take more than 320 MB
-        of memory.
+        Largest number of draws from the surrogate, for each independent run. Fewer are made if
+        their error drops below a tenth of the other errors or a thousandth of the standard
+        deviations, and if they would take more than 320 MB of memory.
     max_time : float, optional
-        Approximate limit in seconds for these draws. Where the clock stops them is not reproducible.
+        Approximate limit in seconds for these draws. Where the clock stops them is not
+        reproducible.
     seed : int, SeedSequence or Generator
         For these draws.
     progress : bool
@@ -74,110 +88,139 @@ def expectations(
     Returns
     -------
     xarray.Dataset
-        ``mean``, ``sd`` and ``quantiles`` of each ``quantity``, a parameter's number such as "theta[A]" or a number of
-        `f`. ``mcse``, ``mcse_sd`` and ``mcse_quantiles`` are their Monte Carlo standard errors; ``equivalent_ess``,
-        ``equivalent_ess_sd`` and ``equivalent_ess_quantiles`` are the numbers of independent draws with the same
-        precision. Where all draws have one value, ``sd`` and the errors are NaN. ``plain_mean`` and ``plain_mcse`` are
-        from the draws alone. The attributes "n_draws" and "n_surrogate_draws" are counts, "corrected" says whether the
-        surrogate was used (1) or not (0), and "warnings" has the sentences of the warnings.
+        ``mean``, ``sd`` and ``quantiles`` of each ``quantity``, a parameter's number such as
+        "theta[A]" or a number of `f`. ``mcse``, ``mcse_sd`` and ``mcse_quantiles`` are their Monte
+        Carlo standard errors; ``equivalent_ess``, ``equivalent_ess_sd`` and
+        ``equivalent_ess_quantiles`` are the numbers of independent draws with the same precision.
+        Where all draws have one value, ``sd`` and the errors are NaN. ``plain_mean`` and
+        ``plain_mcse`` are from the draws alone. The attributes "n_draws" and "n_surrogate_draws"
+        are counts, "corrected" says whether the surrogate was used (1) or not (0), and "warnings"
+        has the sentences of the warnings.
 
     Raises
     ------
     TypeError, ValueError
-        The result has no surrogate, or neither 100 draws nor 2 d + 2 evaluations; f returned NaN, or a different
-        shape than before; an argument is invalid.
+        The result has no surrogate, or neither 100 draws nor 2 d + 2 evaluations; f returned NaN,
+        or a different shape than before; an argument is invalid.
 
     Warns
     -----
     KmcWarning
-        There are fewer than 100 draws, or the run's surrogate is in doubt, and one of all evaluations answers alone.
-        The density is zero at proposals of the surrogate: true errors near the edge may be larger than the stated ones.
-        There are fewer than 40 draws, or the surrogate is in doubt, as for :func:`kmc.evidence`: plain averages are
-        returned. The run warned that its draws are not those of the posterior.
-        The surrogate has mass far from all draws, of which there are 1,000 or more, and is used near them alone: a
-        region that the draws have not found is not included. The draws count as fewer than 100 independent ones, or
-        noise grows towards the tails: the stated errors are rough. The tails of the parameters, or of `f`, are so heavy
-        that averages of squares, or of the numbers themselves, have no finite variance: their true errors are larger
-        than the stated ones.
+        There are fewer than 100 draws, or the run's surrogate is in doubt, and one of all
+        evaluations answers alone. The density is zero at proposals of the surrogate: true errors
+        near the edge may be larger than the stated ones. There are fewer than 40 draws, or the
+        surrogate is in doubt, as for :func:`kmc.evidence`: plain averages are returned. The run
+        warned that its draws are not those of the posterior. The surrogate has mass far from all
+        draws, of which there are 1,000 or more, and is used near them alone: a region that the
+        draws have not found is not included. The draws count as fewer than 100 independent ones, or
+        noise grows towards the tails: the stated errors are rough. The tails of the parameters, or
+        of `f`, are so heavy that averages of squares, or of the numbers themselves, have no finite
+        variance: their true errors are larger than the stated ones.
 
     Notes
     -----
-    The means under the surrogate s are known, as draws from it cost nothing, and its gradient gives control variates
-    for them (:mod:`kmc.control_variates.chain_means`). Each state x of a chain has a proposal y,
-    whose true value is known as well, accepted or not. From s and p at both, weights are computed by which averages
-    over the pairs have exactly the expectations under p and under s (:mod:`kmc.control_variates.replicate`): averages
-    of states and proposals by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. The differences
-    between the averages for s and the known means are control variates, with coefficients by regression over other
-    parts of the run: a wrong surrogate reduces the precision but causes no bias. A set of controls is used only if it
-    reduces the error; without any, the result is the plain average. With fewer than 400 draws the mean under s plus the
-    difference of the averages for p and s is tried, too, as it needs no coefficients, and stated errors are widened for
-    their own uncertainty. Errors are the larger ones of those of autocorrelated series (Geyer's) and of the chains' own
-    means, and include that of the surrogate's draws. They also include what a region may add that the draws have missed
-    by chance: one with the probability 3 / n, for n effective draws, where p/s is as far from constant as at the draws.
-    A quantile is where the corrected distribution function has its level; where it has none, as the surrogate lacks
-    mass there, it is that of the draws alone.
+    The means under the surrogate s are known, as draws from it cost nothing, and its gradient gives
+    control variates for them (:mod:`kmc.control_variates.chain_means`). Each state x of a chain has
+    a proposal y, whose true value is known as well, accepted or not. From s and p at both, weights
+    are computed by which averages over the pairs have exactly the expectations under p and under s
+    (:mod:`kmc.control_variates.replicate`): averages of states and proposals by the weights of
+    their mixture, as in bridge sampling and MBAR [1]_, [2]_. The differences between the averages
+    for s and the known means are control variates, with coefficients by regression over other parts
+    of the run: a wrong surrogate reduces the precision but causes no bias. A set of controls is
+    used only if it reduces the error; without any, the result is the plain average. With fewer than
+    400 draws the mean under s plus the difference of the averages for p and s is tried, too, as it
+    needs no coefficients, and stated errors are widened for their own uncertainty. Errors are the
+    larger ones of those of autocorrelated series (Geyer's) and of the chains' own means, and
+    include that of the surrogate's draws. They also include what a region may add that the draws
+    have missed by chance: one with the probability 3 / n, for n effective draws, where p/s is as
+    far from constant as at the draws. A quantile is where the corrected distribution function has
+    its level; where it has none, as the surrogate lacks mass there, it is that of the draws alone.
 
-    The surrogate is judged first, as by :func:`kmc.evidence`. If the means under s differ from those of the draws by
-    more than chance, s is tried again in a region near the draws, as these identities hold for functions that vanish
-    elsewhere, too: s may be precise there and have a false mode far away. If the means there differ as well, by more
-    than those of as many draws from s do, s is not used.
+    The surrogate is judged first, as by :func:`kmc.evidence`. If the means under s differ from
+    those of the draws by more than chance, s is tried again in a region near the draws, as these
+    identities hold for functions that vanish elsewhere, too: s may be precise there and have a
+    false mode far away. If the means there differ as well, by more than those of as many draws from
+    s do, s is not used.
 
-    A run with fewer than 100 draws, as its budget or time was short, is answered for by the Gaussian-process regression
-    of its evaluations: from functions that are drawn from the regression's posterior, at draws of its mean. The means
-    and standard deviations of what they give are the answers and their errors, labelled by the attribute "method". A
-    fifth of the values is left out at first, and tells how far errors can be believed; functions behind the edge of the
-    support are zero where the nearest of resampled evaluations is. Answers are right as far as the regression is. Where
-    the log-density is not known to half a nat, 20 draws and more are used instead, as above. A run of at most 1,000
-    evaluations whose surrogate is not used is answered for in the same way, if the density is positive at all of them
-    and known to half a nat.
+    A run with fewer than 100 draws, as its budget or time was short, is answered for by the
+    Gaussian-process regression of its evaluations: from functions that are drawn from the
+    regression's posterior, at draws of its mean. The means and standard deviations of what they
+    give are the answers and their errors, labelled by the attribute "method". A fifth of the values
+    is left out at first, and tells how far errors can be believed; functions behind the edge of the
+    support are zero where the nearest of resampled evaluations is. Answers are right as far as the
+    regression is. Where the log-density is not known to half a nat, 20 draws and more are used
+    instead, as above. A run of at most 1,000 evaluations whose surrogate is not used is answered
+    for in the same way, if the density is positive at all of them and known to half a nat.
 
-    Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
+    Regions that neither the draws nor the proposals have found, such as a second mode, are not
+    included.
 
     References
     ----------
-    .. [1] Meng and Wong (1996), "Simulating ratios of normalizing constants via a simple identity", Statistica Sinica
-       6.
-    .. [2] Shirts and Chodera (2008), "Statistically optimal analysis of samples from multiple equilibrium states",
-       Journal of Chemical Physics 129.
+    .. [1] Meng and Wong (1996), "Simulating ratios of normalizing constants via a simple identity",
+       Statistica Sinica 6.
+    .. [2] Shirts and Chodera (2008), "Statistically optimal analysis of samples from multiple
+       equilibrium states", Journal of Chemical Physics 129.
 
     Examples
     --------
     >>> import kmc
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=None, max_evaluations=900, seed=1, progress=False)
+    >>> idata = kmc.sample(
+    ...     lambda x: -0.5 * x @ x, dim=2, draws=None, max_evaluations=900, seed=1, progress=False
+    ... )
     >>> found = kmc.expectations(idata, lambda x: x @ x, max_surrogate_draws=8000)
     >>> abs(float(found["mean"][0]) - 2) < 0.1
     True
     """
     levels = _levels(quantiles)
-    limit, most = as_amount("max_time", max_time, "seconds"), as_number("max_surrogate_draws", max_surrogate_draws, 1)
+    limit, most = (
+        as_amount("max_time", max_time, "seconds"),
+        as_number("max_surrogate_draws", max_surrogate_draws, 1),
+    )
     vectorized = as_flag("vectorized", vectorized)
     if vectorized and f is None:
         raise ValueError("vectorized=True and f=None: it describes a function f; leave it out")
     given = as_list(result)
     names = ["result"] if len(given) == 1 else [f"result[{i}]" for i in range(len(given))]
-    runs = [read(one, model, name, least=ENOUGH_DRAWS) for name, one in zip(names, given, strict=True)]
+    runs = [
+        read(one, model, name, least=ENOUGH_DRAWS) for name, one in zip(names, given, strict=True)
+    ]
     functions = [Quantities(f, vectorized, run) for run in runs]
     if not all(run.replicates for run in runs):
         if len(runs) > 1:
-            raise ValueError(f"result has {len(runs)} runs, one of them with fewer than 100 draws: pass that alone")
+            raise ValueError(
+                f"result has {len(runs)} runs, one of them with fewer than 100 draws: pass that "
+                f"alone"
+            )
         learned = Learned(runs[0], "result", seed_of(seed).spawn(1)[0])
         table = learned.table()
         if not table.is_rough or not _is_enough(given[0]):
             return _of_learned(learned, table, functions[0], levels, [])
         runs = [read(given[0], model, "result")]
         functions = [Quantities(f, vectorized, runs[0])]
-    replicates = [(own, replicate) for own, run in zip(functions, runs, strict=True) for replicate in run.replicates]
-    seeds = [each.spawn(1)[0] for each in seed_of(seed).spawn(len(replicates))]  # of one replicate, as for its evidence
+    replicates = [
+        (own, replicate)
+        for own, run in zip(functions, runs, strict=True)
+        for replicate in run.replicates
+    ]
+    # of one replicate, as for its evidence
+    seeds = [each.spawn(1)[0] for each in seed_of(seed).spawn(len(replicates))]
     deadline = time.perf_counter() + (np.inf if limit is None else limit)
     parts = []
     jobs = list(enumerate(zip(replicates, seeds, strict=True)))
-    for i, ((own, replicate), own_seed) in steps(jobs, "kmc.expectations", as_flag("progress", progress)):
+    for i, ((own, replicate), own_seed) in steps(
+        jobs, "kmc.expectations", as_flag("progress", progress)
+    ):
         share = (deadline - time.perf_counter()) / (len(replicates) - i)
         end = time.perf_counter() + share
         doubts = partial(_doubts, replicate, own_seed)
-        parts.append(ReplicateEstimate(replicate, own, own_seed, most, end, nearby=True, judge=doubts))
+        parts.append(
+            ReplicateEstimate(replicate, own, own_seed, most, end, nearby=True, judge=doubts)
+        )
     if len({tuple(own.labels) for own in functions}) > 1:
-        raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
+        raise ValueError(
+            f"result: the runs have different quantities: {[own.labels for own in functions]}"
+        )
     said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
     if len(runs) == 1 and len(said) == len(parts) and (again := read_evaluations(given[0], model)):
         learned = Learned(again, "result", seed_of(seed).spawn(1)[0])
@@ -194,7 +237,9 @@ def _is_enough(idata: Any) -> bool:
     return "surrogate" in groups_of(idata) and not is_short(idata, _FEW)
 
 
-def _of_learned(learned: Learned, table: Table, function: Quantities, levels: np.ndarray, doubts: list[str]) -> Any:
+def _of_learned(
+    learned: Learned, table: Table, function: Quantities, levels: np.ndarray, doubts: list[str]
+) -> Any:
     """Return moments and quantiles, with errors, from functions that the evaluations allow."""
     values, weights = function(table.points), table.weights  # (m, k), (functions, m)
     means = weights @ values
@@ -212,7 +257,9 @@ def _of_learned(learned: Learned, table: Table, function: Quantities, levels: np
         for own, level in enumerate(levels):
             quantiles[own, i] = limit = np.interp(level, ranks, ordered)
             below = each[:, max(np.searchsorted(ordered, limit, side="right") - 1, 0)]
-            errors[own, i] = error = np.hypot(below.std(), np.sqrt(level * (1.0 - level) / table.effective))
+            errors[own, i] = error = np.hypot(
+                below.std(), np.sqrt(level * (1.0 - level) / table.effective)
+            )
             first, last = np.interp([level - error, level + error], ranks, ordered)
             widths[own, i] = 0.5 * (last - first)
     said = [*dict.fromkeys(doubts), *learned.sentences(table)]
@@ -227,14 +274,16 @@ def _of_learned(learned: Learned, table: Table, function: Quantities, levels: np
 
 
 def _doubts(replicate: Replicate, seed: np.random.SeedSequence) -> str:
-    """Return what speaks against the surrogate, as :func:`kmc.evidence` of the same seed says it."""
+    """Return what speaks against the surrogate, as :func:`kmc.evidence` of this seed says it."""
     try:
         return judge(replicate, seed).doubts
     except UnknownMode as error:
         return str(error)
 
 
-def _dataset(parts: list[ReplicateEstimate], levels: np.ndarray, labels: list[str], said: list[str]) -> Any:
+def _dataset(
+    parts: list[ReplicateEstimate], levels: np.ndarray, labels: list[str], said: list[str]
+) -> Any:
     mean, variance, mcse, mcse_variance = _mean_and_variance(parts)
     sd = np.where(np.isnan(mcse_variance), np.nan, np.sqrt(np.maximum(variance, 0.0)))
     mcse_sd = mcse_variance / (2.0 * np.where(sd > 0, sd, np.inf))
@@ -245,11 +294,13 @@ def _dataset(parts: list[ReplicateEstimate], levels: np.ndarray, labels: list[st
         "warnings": said,
     }
     quantiles = _quantiles(parts, levels, len(labels))
-    return _laid_out(labels, levels, (mean, mcse), (sd, mcse_sd), quantiles, _plain(parts), attrs, variance)
+    return _laid_out(
+        labels, levels, (mean, mcse), (sd, mcse_sd), quantiles, _plain(parts), attrs, variance
+    )
 
 
 def _laid_out(labels, levels, means, sds, quantiles, plain, attrs, variance=None) -> Any:
-    """Return the result, from values and their errors; quantiles have their equivalent sample sizes, too."""
+    """Return the result from values and errors; quantiles also have equivalent sample sizes."""
     import xarray
 
     (mean, mcse), (sd, mcse_sd), (limits, widths, ess_quantiles) = means, sds, quantiles
@@ -289,7 +340,12 @@ def _mean_and_variance(parts):
         estimates.append(Estimate(np.concatenate([shift + off, square]), found.squared_error))
     mean, squared = together(estimates)
     off = mean[:k]
-    return center + off, mean[k:] - off**2, np.sqrt(squared[:k]), np.sqrt(squared[k:] + 4 * off**2 * squared[:k])
+    return (
+        center + off,
+        mean[k:] - off**2,
+        np.sqrt(squared[:k]),
+        np.sqrt(squared[k:] + 4 * off**2 * squared[:k]),
+    )
 
 
 def _plain(parts):
@@ -300,10 +356,11 @@ def _plain(parts):
 
 
 def _quantiles(parts, levels, k):
-    """Return the quantiles of the corrected distribution functions, with errors and equivalent sample sizes.
+    """Return the quantiles of the corrected distribution functions.
 
-    They are the plain ones where the corrected function does not come within its error of the level, as the surrogate
-    has hardly any draws there, or where it is constant.
+    They come with errors and equivalent sample sizes, and are the plain ones where the corrected
+    function does not come within its error of the level, as the surrogate has hardly any draws
+    there, or where it is constant.
     """
     shape = len(levels), k
     if not len(levels):
@@ -321,19 +378,25 @@ def _quantiles(parts, levels, k):
 
 
 def _inverted(parts: list[ReplicateEstimate], level: np.ndarray, i: np.ndarray) -> np.ndarray:
-    """Return the quantiles (3, m) of quantities i (m,), their errors, and those of the distribution functions there.
+    """Return the quantiles of quantities i (m,), and two kinds of errors, (3, m).
 
-    The probability under the surrogate is bracketed by 0 and 1, and the bracket is narrowed by regula falsi ([1]_,
-    "Illinois"), which survives that noise may make the function decrease. NaN where it has no such quantile.
+    The errors are those of the quantiles, and those of the distribution functions there.
+
+    The probability under the surrogate is bracketed by 0 and 1, and the bracket is narrowed by
+    regula falsi ([1]_, "Illinois"), which survives that noise may make the function decrease. NaN
+    where it has no such quantile.
 
     References
     ----------
-    .. [1] Dowell and Jarratt (1971), "A modified regula falsi method for computing the root of an equation", BIT 11.
+    .. [1] Dowell and Jarratt (1971), "A modified regula falsi method for computing the root of an
+       equation", BIT 11.
     """
     shapes = {j: parts[0].sorted(j) for j in np.unique(i)}
 
     def at(u):
-        return np.array([np.interp(p, shapes[j][1], shapes[j][0]) for p, j in zip(u, i, strict=True)])
+        return np.array(
+            [np.interp(p, shapes[j][1], shapes[j][0]) for p, j in zip(u, i, strict=True)]
+        )
 
     def below(limits):
         return together([part.below(i, limits) for part in parts])
@@ -353,21 +416,30 @@ def _inverted(parts: list[ReplicateEstimate], level: np.ndarray, i: np.ndarray) 
             break
 
         under = off < 0.0
-        kept_low, kept_high = np.where(side > 0, 0.5 * at_low, at_low), np.where(side < 0, 0.5 * at_high, at_high)
+        kept_low, kept_high = (
+            np.where(side > 0, 0.5 * at_low, at_low),
+            np.where(side < 0, 0.5 * at_high, at_high),
+        )
         low, at_low = np.where(under, u, low), np.where(under, off, kept_low)
         high, at_high = np.where(under, high, u), np.where(under, kept_high, off)
         side = np.where(under, -1, 1)
 
-    # The error by the slope of the corrected function or of the surrogate's, the smaller one: the former has jumps.
+    # The error by the slope of the corrected function or of the surrogate's, the smaller one: the
+    # former has jumps.
     first, last = (at(np.clip(best + sign * error, 0.0, 1.0)) for sign in (-1, 1))
     rise = below(last).mean - below(first).mean
     known = (least <= error) & (error > 0.0) & (rise > 0.0) & (last > first)
-    width = np.where(known, (last - first) * np.maximum(error / np.where(known, rise, 1.0), 0.5), np.nan)
+    width = np.where(
+        known, (last - first) * np.maximum(error / np.where(known, rise, 1.0), 0.5), np.nan
+    )
     return np.array([at(best), width, error])
 
 
 def _plain_quantiles(parts, level, i):
-    """Return quantiles by the draws alone, their errors, and those of the distribution functions there, (3, m)."""
+    """Return quantiles by the draws alone, and two kinds of errors, (3, m).
+
+    The errors are those of the quantiles, and those of the distribution functions there.
+    """
     values = np.concatenate([part.values.reshape(-1, part.values.shape[2]) for part in parts])
     ranks = (np.arange(len(values)) + 0.5) / len(values)
     ordered = np.sort(values, axis=0)
@@ -380,7 +452,9 @@ def _plain_quantiles(parts, level, i):
     squared = [stated((part.values[..., i] <= quantile).astype(float)) for part in parts]
     error = np.sqrt(weights**2 @ np.array(squared))
     constant = np.any([part.constant for part in parts], axis=0)[i]
-    return np.array([quantile, np.where(constant, np.nan, 0.5 * (at(level + error) - at(level - error))), error])
+    return np.array(
+        [quantile, np.where(constant, np.nan, 0.5 * (at(level + error) - at(level - error))), error]
+    )
 
 
 def together(estimates: list[Estimate]) -> Estimate:
@@ -389,7 +463,9 @@ def together(estimates: list[Estimate]) -> Estimate:
         return estimates[0]
     squared = np.array([estimate.squared_error for estimate in estimates])
     precision = 1.0 / np.maximum(squared, 1e-300)
-    mean = np.sum([p * estimate.mean for p, estimate in zip(precision, estimates, strict=True)], axis=0)
+    mean = np.sum(
+        [p * estimate.mean for p, estimate in zip(precision, estimates, strict=True)], axis=0
+    )
     return Estimate(mean / precision.sum(axis=0), 1.0 / precision.sum(axis=0))
 
 

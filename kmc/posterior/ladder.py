@@ -1,14 +1,16 @@
 """The evidence from a run of parallel tempering: all temperatures together.
 
-The state at the inverse temperature β has the density π exp(β l) / Z_β, with the prior π and l = log p - log π. The
-ratios of all Z_β are estimated from the l of all states by MBAR (Shirts and Chodera 2008, Journal of Chemical Physics
-129, which is Bennett's estimator for two densities): f_k = -log Z_k solves
+The state at the inverse temperature β has the density π exp(β l) / Z_β, with the prior π and l =
+log p - log π. The ratios of all Z_β are estimated from the l of all states by MBAR (Shirts and
+Chodera 2008, Journal of Chemical Physics 129, which is Bennett's estimator for two densities): f_k
+= -log Z_k solves
 
     Σ_n p_k(n) = N_k,    p_k(n) = N_k exp(f_k + β_k l_n) / Σ_j N_j exp(f_j + β_j l_n).
 
-The evidence is Z_1 / Z_0, and Z_0 = 1 for a normalized prior. Z_0 is known from states at β = 0, if there are any, and
-otherwise by weights 1 / Σ_j N_j exp(f_j + β_j l_n). The error is that of the linearized estimate, a mean over sweeps
-(the "sandwich" of estimating equations), from the autocorrelated series of each chain's ladder.
+The evidence is Z_1 / Z_0, and Z_0 = 1 for a normalized prior. Z_0 is known from states at β = 0, if
+there are any, and otherwise by weights 1 / Σ_j N_j exp(f_j + β_j l_n). The error is that of the
+linearized estimate, a mean over sweeps (the "sandwich" of estimating equations), from the
+autocorrelated series of each chain's ladder.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from kmc.convergence import squared_error
 EXCESS = "tempered_log_density"
 """The statistic of a draw with the l of its ladder."""
 
-_FEWEST_EFFECTIVE = 100.0  # effective number of states with which an unsampled prior is reached; set by hand
+# effective number of states with which an unsampled prior is reached; set by hand
+_FEWEST_EFFECTIVE = 100.0
 _LEAST_SWAPS = 0.02  # smallest rate of swaps between neighbors; set by hand
 
 
@@ -49,23 +52,29 @@ def ladder_estimates(idata: Any, name: str) -> list[LadderEstimate]:
     Raises
     ------
     ValueError
-        The ladder does not lead to the prior, or the result lacks a statistic or some of its chains.
+        The ladder does not lead to the prior, or the result lacks a statistic or some of its
+        chains.
     """
     stats = idata["sample_stats"]
     if EXCESS not in stats:
-        raise ValueError(f"{name} has no {EXCESS} in its sample_stats: expected a result of kmc.Tempered; sample again")
-    kinds, ladders, rates = (_of_runs(idata, fact) for fact in ("tempered", "temperatures", "swap_rates"))
+        raise ValueError(
+            f"{name} has no {EXCESS} in its sample_stats: expected a result of kmc.Tempered; "
+            f"sample again"
+        )
+    kinds, ladders, rates = (
+        _of_runs(idata, fact) for fact in ("tempered", "temperatures", "swap_rates")
+    )
     if "density" in kinds:
         raise ValueError(
-            f"{name} is of a model whose prior is not known apart, so that its ladder does not lead to a density of "
-            "known mass: declare priors, or pass log_likelihood= and log_prior= to kmc.Model; or use "
-            "sampler='kernel-hmc'"
+            f"{name} is of a model whose prior is not known apart, so that its ladder does not "
+            "lead to a density of known mass: declare priors, or pass log_likelihood= and "
+            "log_prior= to kmc.Model; or use sampler='kernel-hmc'"
         )
     levels = stats[EXCESS].values
     if len(levels) != idata.attrs["chains"]:
         raise ValueError(
-            f"{name} has {len(levels)} chains, and its run has chains={idata.attrs['chains']}: the temperatures are "
-            "those of one run; pass each run by itself, with all of its chains"
+            f"{name} has {len(levels)} chains, and its run has chains={idata.attrs['chains']}: the "
+            "temperatures are those of one run; pass each run by itself, with all of its chains"
         )
     parts = np.split(levels, len(ladders))
     return [
@@ -82,18 +91,24 @@ def _of_runs(idata: Any, fact: str) -> list[Any]:
     return value if several else [value]
 
 
-def _of_ladder(excess: np.ndarray, temperatures: np.ndarray, swaps: list[float | None]) -> LadderEstimate:
+def _of_ladder(
+    excess: np.ndarray, temperatures: np.ndarray, swaps: list[float | None]
+) -> LadderEstimate:
     betas = 1.0 / temperatures
     masses, se, effective = mbar(excess, betas)
     doubts = []
     if betas[-1] > 0 and effective < _FEWEST_EFFECTIVE:
         doubts.append(
-            f"the highest temperature, {temperatures[-1]:.3g}, is far from the prior, which {effective:.0f} effective "
+            f"the highest temperature, {temperatures[-1]:.3g}, is far from the prior, which "
+            f"{effective:.0f} effective "
             "states reach: sample with more temperatures, or with math.inf as the last one"
         )
     for cold, hot, rate in zip(temperatures, temperatures[1:], swaps, strict=False):
         if rate is not None and rate < _LEAST_SWAPS:
-            doubts.append(f"temperatures {cold:.3g} and {hot:.3g} hardly overlap: sample with more temperatures")
+            doubts.append(
+                f"temperatures {cold:.3g} and {hot:.3g} hardly overlap: sample with more "
+                f"temperatures"
+            )
     if betas[-1] > 0:
         betas, masses = np.append(betas, 0.0), np.append(masses, 0.0)
     path = np.stack([betas, masses, masses])[:, ::-1]
@@ -161,7 +176,11 @@ def _free_energies(exponents: np.ndarray, count: int, start: np.ndarray) -> np.n
         logs = exponents + free
         log_mixture = logsumexp(logs, axis=1)
         shares = np.exp(logs - log_mixture[:, None])
-        return float(np.mean(log_mixture) - free.mean()), (shares.mean(axis=0) - 1.0 / len(free))[1:]
+        return float(np.mean(log_mixture) - free.mean()), (shares.mean(axis=0) - 1.0 / len(free))[
+            1:
+        ]
 
-    found = optimize.minimize(objective, (start - start[0])[1:], jac=True, method="BFGS", options={"gtol": 1e-8})
+    found = optimize.minimize(
+        objective, (start - start[0])[1:], jac=True, method="BFGS", options={"gtol": 1e-8}
+    )
     return np.concatenate([[0.0], found.x])

@@ -1,8 +1,8 @@
 """What the surrogate of a run without draws says of the posterior, with the surrogate's own error.
 
-The run's evaluations are regressed as in learning, and functions are drawn from the regression's posterior: each is a
-log-density that the evaluations allow, and what differs between them is not known yet. They are compared at draws of
-one density, by weights.
+The run's evaluations are regressed as in learning, and functions are drawn from the regression's
+posterior: each is a log-density that the evaluations allow, and what differs between them is not
+known yet. They are compared at draws of one density, by weights.
 """
 
 from __future__ import annotations
@@ -24,15 +24,20 @@ from kmc.kernel_hmc.stopping import MOST
 from kmc.posterior.results import Result
 from kmc.samplers.local_mixture import draw_from, local_mixture, log_densities
 
-LEARNED = "predictions by a surrogate of the evaluations, with the errors of its regression; too few draws for more"
+LEARNED = (
+    "predictions by a surrogate of the evaluations, with the errors of its regression; "
+    "too few draws for more"
+)
 """What results say of themselves."""
 
 LARGEST_SE = 0.5
-"""Nats: a log-evidence or a log-density whose stated error is larger is not known; its true error may be several times
-that.
+"""Nats: a log-evidence or a log-density whose stated error is larger is not known.
+
+Its true error may be several times that.
 """
 
-_SETTINGS = replace(SETTINGS, slope=10.0)  # nobody evaluates where the regression knows nothing, so no draws are there
+# nobody evaluates where the regression knows nothing, so no draws are there
+_SETTINGS = replace(SETTINGS, slope=10.0)
 _SEARCHES = 3  # fits: coordinates follow draws, which follow coordinates
 _LEFT_OUT = 5  # every so many values
 _BLOCKS = 42  # of the chains, for a thousand draws: their covariance matrix has a factor in 30 ms
@@ -52,13 +57,20 @@ class _Evaluations:
 
     @classmethod
     def of(cls, run: Result, seed: np.random.SeedSequence) -> _Evaluations:
-        known = () if run.known is None else (type(run.known.transport).__name__, *run.known.splines)
-        arrays = [np.asarray(one) for one in (*run.evaluations, run.outputs, *known) if one is not None]
+        known = (
+            () if run.known is None else (type(run.known.transport).__name__, *run.known.splines)
+        )
+        arrays = [
+            np.asarray(one) for one in (*run.evaluations, run.outputs, *known) if one is not None
+        ]
         kinds = run.noisy, run.structure is None, run.approximation is None
-        key = sha256(repr((kinds, seed.entropy, seed.spawn_key, [array.shape for array in arrays])).encode())
+        key = sha256(
+            repr((kinds, seed.entropy, seed.spawn_key, [array.shape for array in arrays])).encode()
+        )
         for array in arrays:
             key.update(array.tobytes())
-        return cls(key.digest(), replace(run, idata=None), seed)  # whose draws need not stay in memory
+        # whose draws need not stay in memory
+        return cls(key.digest(), replace(run, idata=None), seed)
 
 
 @lru_cache(maxsize=1)
@@ -95,7 +107,7 @@ def _fitted(known: _Evaluations) -> tuple[Learning, np.random.Generator]:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Hold draws of a density s, and functions there: their log-densities are log s plus ``log_weights``."""
+    """Hold draws of a density s, and functions there of log-density log s plus ``log_weights``."""
 
     points: np.ndarray  # (m, d)
     log_weights: np.ndarray  # (k, m)
@@ -111,33 +123,36 @@ class Table:
     @property
     def effective(self) -> float:
         """Return the effective number of independent draws for a function."""
-        return self.independent / (len(self.points) * float(np.mean(np.sum(self.weights**2, axis=1))))
+        return self.independent / (
+            len(self.points) * float(np.mean(np.sum(self.weights**2, axis=1)))
+        )
 
     @property
     def error(self) -> float:
         """Return how well the density is known, in nats.
 
-        It is the root mean square of the errors where the functions have their mass, or the standard deviation of
-        these masses, which edges may make larger.
+        It is the root mean square of the errors where the functions have their mass, or the
+        standard deviation of these masses, which edges may make larger.
         """
         error = float(np.sqrt(np.mean(self.weights @ np.minimum(self.errors, MOST) ** 2)))
         return max(error, float(self.log_masses.std()))
 
     @property
     def is_rough(self) -> bool:
-        """Return whether the density is so uncertain that errors that come from the functions are rough."""
+        """Return whether the density is so uncertain that errors from the functions are rough."""
         return self.error > LARGEST_SE
 
     @property
     def log_masses(self) -> np.ndarray:
-        """Return the logs of the functions' integrals relative to that of s in front of edges, (k,)."""
+        """Return logs (k,) of the functions' integrals relative to that of s in front of edges."""
         return logsumexp(self.log_weights, axis=1) - np.log(self.n_in_front)
 
 
 class Learned:
     """The regression of a run's evaluations, and the density s that its draws are of.
 
-    Where the regression knows nothing, s is hardly any: the answer is for the region that evaluations know.
+    Where the regression knows nothing, s is hardly any: the answer is for the region that
+    evaluations know.
 
     Parameters
     ----------
@@ -158,8 +173,8 @@ class Learned:
         self.n_values, least = int(np.isfinite(values).sum()), 2 * x.shape[1] + 2
         if self.n_values < least:
             raise ValueError(
-                f"{name} has {self.n_draws} draws, and {self.n_values} evaluations where the density is positive: "
-                f"expected at least 2 d + 2 = {least} to learn from"
+                f"{name} has {self.n_draws} draws, and {self.n_values} evaluations where the "
+                f"density is positive: expected at least 2 d + 2 = {least} to learn from"
             )
         learning, rng = _fitted(_Evaluations.of(run, seed))
         self._learning, self._rng = copy(learning), deepcopy(rng)
@@ -172,7 +187,8 @@ class Learned:
         x = self._learning.sample(_BLOCKS, self._rng)
         covariances = process.covariances(x)
         errors = self._learning.ratio * process.temperature * np.sqrt(np.diag(covariances))
-        size, vectors = np.linalg.eigh(covariances)  # variances may be as small as the rounding errors of the prior's
+        # variances may be as small as the rounding errors of the prior's
+        size, vectors = np.linalg.eigh(covariances)
         normal = self._rng.standard_normal((_FUNCTIONS, len(x)))
         away = (normal * np.sqrt(np.maximum(size, 0.0))) @ vectors.T
         z = process.coordinates(x)
@@ -191,8 +207,8 @@ class Learned:
     def _edges(self, z, wall):
         """Return 0 in front of the edge of each function, and far less behind it, (functions, k).
 
-        An edge is where the chance of the wall is uniform in (0, 1); without a wall, where the nearest of some of the
-        evaluations is no longer of the same kind.
+        An edge is where the chance of the wall is uniform in (0, 1); without a wall, where the
+        nearest of some of the evaluations is no longer of the same kind.
         """
         behind = np.zeros((_FUNCTIONS, len(z)), bool)
         if self._process.wall is not None:
@@ -200,7 +216,9 @@ class Learned:
             behind = wall < np.log(level)[:, None]
         elif not self._finite.all():  # edges are as uncertain as evaluations are few
             n = len(self._z)
-            behind = np.array([self._is_behind(z, np.unique(self._rng.integers(n, size=n))) for _ in behind])
+            behind = np.array(
+                [self._is_behind(z, np.unique(self._rng.integers(n, size=n))) for _ in behind]
+            )
         return np.where(behind, _DEEPEST, 0.0)
 
     def _is_behind(self, z, rows=slice(None)):
@@ -235,18 +253,18 @@ class Learned:
     def sentences(self, table: Table) -> list[str]:
         """Return what is to be said of such answers."""
         said = [
-            f"There are {self.n_draws or 'no'} draws: this is what a surrogate of {self.n_values} evaluations "
-            "predicts, with its own errors; sample for longer for exact answers."
+            f"There are {self.n_draws or 'no'} draws: this is what a surrogate of {self.n_values} "
+            "evaluations predicts, with its own errors; sample for longer for exact answers."
         ]
         if not self._finite.all():
             said.append(
-                f"The density is zero at {np.sum(~self._finite)} evaluations: errors at the edge of the support may be "
-                "larger than the stated ones."
+                f"The density is zero at {np.sum(~self._finite)} evaluations: errors at the edge "
+                "of the support may be larger than the stated ones."
             )
         if table.is_rough:
             said.append(
-                f"The log-density is known to {table.error:.1f} nats at best where the posterior is: the stated errors "
-                "are rough."
+                f"The log-density is known to {table.error:.1f} nats at best where the posterior "
+                "is: the stated errors are rough."
             )
         return said
 

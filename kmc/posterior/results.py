@@ -1,4 +1,4 @@
-"""Read from results what expectations and evidence need, and evaluate quantities of the parameters."""
+"""Read from results what expectations and evidence need; evaluate quantities of the parameters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Result:
     replicates : list of Replicate
         One for each independent run; none if there are too few draws.
     constrain : callable
-        From vectors (n, d) to the parameters; a ValueError if only the model can do it, and none was passed.
+        From vectors (n, d) to the parameters; a ValueError if only the model can do it, and none
+        was passed.
     named : bool
         Whether the parameters have names; if not, the only one is "x".
     labels : mapping of str to list of str
@@ -87,7 +88,8 @@ def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Re
         return _by_evaluations(idata, model, name)
     if not {"proposals", "surrogate"} <= groups:
         raise ValueError(
-            f"{name} has no groups proposals and surrogate: this needs a run of sampler='kernel-hmc' with "
+            f"{name} has no groups proposals and surrogate: this needs a run of "
+            f"sampler='kernel-hmc' with "
             f"save_surrogate=True; this one is of sampler={idata.attrs.get('sampler')!r}"
         )
     try:
@@ -99,15 +101,27 @@ def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Re
     constrain = _constrain(model, parts[0].constrain, dim, name)
     draws = _numbers(idata["unconstrained_posterior"] if named else idata["posterior"], "x", name)
     log_density = _numbers(idata["sample_stats"], "lp", name)
-    columns = (draws, log_density, *(_numbers(proposals, column, name) for column in ("x", "lp", "move")))
+    columns = (
+        draws,
+        log_density,
+        *(_numbers(proposals, column, name) for column in ("x", "lp", "move")),
+    )
     shapes = [column.shape for column in columns]
-    if shapes != [(*log_density.shape, dim), log_density.shape, draws.shape, log_density.shape, log_density.shape]:
+    if shapes != [
+        (*log_density.shape, dim),
+        log_density.shape,
+        draws.shape,
+        log_density.shape,
+        log_density.shape,
+    ]:
         raise ValueError(f"{name} has arrays of shapes that do not fit: {shapes}")
     if {density.dim for part in parts for density in part.densities} != {dim}:
         raise ValueError(f"{name} has a surrogate of another number of parameters than {dim}")
     replicates: list[Replicate] = []
     noisy = _is_noisy(idata)
-    missed = " ".join(sentence for code, sentence in warnings(idata).items() if code in OF_DRAWS).rstrip(".")
+    missed = " ".join(
+        sentence for code, sentence in warnings(idata).items() if code in OF_DRAWS
+    ).rstrip(".")
     first = 0
     for part in parts:
         chains = slice(first, first + part.chains)
@@ -119,14 +133,17 @@ def read(result: Any, model: Any, name: str = "result", *, least: int = 2) -> Re
             replicates.append(Replicate(x, lp, y, proposed, move, density, noisy, missed))
         first = chains.stop
     if (fewest := min(replicate.draws.shape[1] for replicate in replicates)) < 2:
-        raise ValueError(f"{name} has {fewest} draws per chain: expected at least 2; sample for longer")
+        raise ValueError(
+            f"{name} has {fewest} draws per chain: expected at least 2; sample for longer"
+        )
     return Result(replicates, constrain, named, _labels(idata["posterior"]), idata)
 
 
 def read_evaluations(result: Any, model: Any, name: str = "result") -> Result | None:
     """Read a user's argument as the evaluations of its run, although it has draws.
 
-    None without them, or where the density is zero at some of them: draws know edges better than a regression does.
+    None without them, or where the density is zero at some of them: draws know edges better than a
+    regression does.
     """
     idata = opened(result, name)
     if EVALUATIONS not in groups_of(idata):
@@ -136,9 +153,14 @@ def read_evaluations(result: Any, model: Any, name: str = "result") -> Result | 
 
 
 def is_short(idata: Any, least: int) -> bool:
-    """Return whether a run has evaluations to learn from, and fewer than 2 draws per chain or ``least`` in all."""
+    """Return whether a run has evaluations to learn from, and few draws.
+
+    Few are fewer than 2 draws per chain, or fewer than ``least`` in all.
+    """
     sizes = idata["posterior"].sizes
-    return EVALUATIONS in groups_of(idata) and (sizes["draw"] < 2 or sizes["chain"] * sizes["draw"] < least)
+    return EVALUATIONS in groups_of(idata) and (
+        sizes["draw"] < 2 or sizes["chain"] * sizes["draw"] < least
+    )
 
 
 def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
@@ -148,7 +170,9 @@ def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
     x, values = evaluations_of(idata, dim, name)
     constrain = _constrain(model, None if named else _as_x, dim, name)
     noisy, n_draws = _is_noisy(idata), idata["sample_stats"]["lp"].size
-    found = Result([], constrain, named, _labels(idata["posterior"]), idata, (x, values), noisy, n_draws)
+    found = Result(
+        [], constrain, named, _labels(idata["posterior"]), idata, (x, values), noisy, n_draws
+    )
     if model is None:
         return found
     model = as_model(model, dim, "model")
@@ -158,7 +182,9 @@ def _by_evaluations(idata: Any, model: Any, name: str) -> Result:
     outputs = outputs_of(idata, len(x), known)
     if not known.holds(x, values, outputs):
         return found
-    return replace(found, outputs=outputs, structure=known.structure, approximation=known.approximation)
+    return replace(
+        found, outputs=outputs, structure=known.structure, approximation=known.approximation
+    )
 
 
 def _as_x(points: np.ndarray) -> dict[str, np.ndarray]:
@@ -166,18 +192,19 @@ def _as_x(points: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _is_noisy(idata: Any) -> bool:
-    return any(flag in str(idata.attrs.get("noisy", 0)) for flag in ("1", "true"))  # of several runs, a JSON list
+    # of several runs, a JSON list
+    return any(flag in str(idata.attrs.get("noisy", 0)) for flag in ("1", "true"))
 
 
 def _constrain(model: Any, own: Constrain | None, dim: int, name: str) -> Constrain:
-    """Return how to constrain parameters: by the model if it is given, or by what the result knows."""
+    """Return how to constrain parameters: by the model if given, or by what the result knows."""
     if model is not None:
         return as_model(model, dim, "model").constrain
     return partial(_needs_model, name) if own is None else own
 
 
 def _numbers(group: Any, variable: str, name: str) -> np.ndarray:
-    """Return a variable of a group, which may be from any file; ValueError unless it has real numbers."""
+    """Return a variable of a group from any file; ValueError unless it has real numbers."""
     values = group[variable].values if variable in group else None
     if values is None or values.dtype.kind not in "biuf":
         raise ValueError(f"{name} has no numbers {variable}: expected what kmc.sample returned")
@@ -185,14 +212,17 @@ def _numbers(group: Any, variable: str, name: str) -> np.ndarray:
 
 
 def _needs_model(name: str, points: np.ndarray) -> Never:
-    raise ValueError(f"model=None: only the model knows how the parameters of {name} are constrained; pass model=")
+    raise ValueError(
+        f"model=None: only the model knows how the parameters of {name} are constrained; pass "
+        f"model="
+    )
 
 
 def _kept(log_density: np.ndarray, posterior: Any, name: str) -> slice:
     """Return the slice of the draws that the chains (k, n) have.
 
-    Where results of different length are joined, the shorter one has NaN. ValueError if draws between others are
-    missing.
+    Where results of different length are joined, the shorter one has NaN. ValueError if draws
+    between others are missing.
     """
     missing = np.isnan(log_density)
     (rows,) = np.nonzero(~missing.any(axis=0))
@@ -202,24 +232,27 @@ def _kept(log_density: np.ndarray, posterior: Any, name: str) -> slice:
     numbers = posterior.coords["draw"].values[kept] if "draw" in posterior.coords else rows
     if missing[:, kept].any() or np.any(np.diff(numbers) != 1):
         raise ValueError(
-            f"{name} lacks draws between others, so that their proposals were made elsewhere: keep all draws of a part "
-            "of the run, not every other one"
+            f"{name} lacks draws between others, so that their proposals were made elsewhere: keep "
+            "all draws of a part of the run, not every other one"
         )
     return kept
 
 
 def opened(result: Any, name: str) -> Any:
-    """Return the result itself, or the one in a store; TypeError or ValueError for anything else."""
+    """Return the result, or the one in a store; TypeError or ValueError for anything else."""
     idata = load(result) if isinstance(result, (str, os.PathLike)) else result
     if not hasattr(idata, "attrs") or not hasattr(idata, "groups"):
-        raise TypeError(f"{name}={type(idata).__name__}: expected what kmc.sample returned, or the path of its store")
+        raise TypeError(
+            f"{name}={type(idata).__name__}: expected what kmc.sample returned, or the path of "
+            f"its store"
+        )
     if "posterior" not in groups_of(idata):
         raise ValueError(f"{name} has no group posterior: expected what kmc.sample returned")
     dims = idata["posterior"].dims
     if not {"chain", "draw"} <= set(dims):
         raise ValueError(
-            f"{name} has a posterior of dimensions {tuple(dims)}: expected 'chain' and 'draw' among them; select one "
-            "draw or chain by a list, such as isel(draw=[0])"
+            f"{name} has a posterior of dimensions {tuple(dims)}: expected 'chain' and 'draw' "
+            "among them; select one draw or chain by a list, such as isel(draw=[0])"
         )
     return idata
 
@@ -231,7 +264,11 @@ def seed_of(seed: Seed) -> np.random.SeedSequence:
 
 def groups_of(idata: Any) -> set[str]:
     """Return the names of a result's groups."""
-    return set(idata.groups()) if callable(idata.groups) else {path.strip("/") for path in idata.groups}
+    return (
+        set(idata.groups())
+        if callable(idata.groups)
+        else {path.strip("/") for path in idata.groups}
+    )
 
 
 def without_prior(idata: Any) -> list[str]:
@@ -240,7 +277,7 @@ def without_prior(idata: Any) -> list[str]:
 
 
 def log_likelihood_of(idata: Any) -> np.ndarray | None:
-    """Return the total log-likelihood of each draw, (chains, n); None if the result does not have it."""
+    """Return the total log-likelihood of each draw, (chains, n); None if the result lacks it."""
     groups = groups_of(idata)
     if "blobs" in groups and TOTAL in idata["blobs"]:
         return idata["blobs"][TOTAL].values
@@ -270,7 +307,9 @@ def _labels(posterior: Any) -> dict[str, list[str]]:
     for name, variable in posterior.data_vars.items():
         dims = variable.dims[2:]
         coords = [[str(label) for label in posterior.coords[dim].values] for dim in dims]
-        found[str(name)] = [f"{name}[{', '.join(part)}]" if part else str(name) for part in _product(coords)]
+        found[str(name)] = [
+            f"{name}[{', '.join(part)}]" if part else str(name) for part in _product(coords)
+        ]
     return found
 
 
@@ -299,7 +338,10 @@ class Quantities:
 
     def __init__(self, f: Callable[[Any], Any] | None, vectorized: bool, result: Result):
         if f is not None and not callable(f):
-            raise TypeError(f"f={f!r}: expected a function of the parameters, or None for the parameters themselves")
+            raise TypeError(
+                f"f={f!r}: expected a function of the parameters, or None for the parameters "
+                f"themselves"
+            )
         self._f, self._vectorized, self._result = f, vectorized, result
         self._shape: tuple[int, ...] | None = None
         self.labels: list[str] = []
@@ -320,14 +362,18 @@ class Quantities:
     def _parameters(self, values):
         names = [name for name in self._result.labels if name in values]
         self.labels = [label for name in names for label in self._result.labels[name]]
-        return np.column_stack([np.reshape(values[name], (len(values[name]), -1)) for name in names]).astype(float)
+        return np.column_stack(
+            [np.reshape(values[name], (len(values[name]), -1)) for name in names]
+        ).astype(float)
 
     def _of_user(self, values, n):
         if self._vectorized:
             found = self._call(values if self._result.named else values["x"])
             array = self._checked(found, found, 1)
             if len(array) != n:
-                raise ValueError(f"f returned {len(array)} values for {n} points: expected one for each")
+                raise ValueError(
+                    f"f returned {len(array)} values for {n} points: expected one for each"
+                )
             return array.reshape(n, -1)
         out = None
         for i in range(n):
@@ -345,7 +391,10 @@ class Quantities:
     def _point(self, values, i):
         if not self._result.named:
             return values["x"][i].copy()
-        return {name: value[i].copy() if value.ndim > 1 else float(value[i]) for name, value in values.items()}
+        return {
+            name: value[i].copy() if value.ndim > 1 else float(value[i])
+            for name, value in values.items()
+        }
 
     def _checked(self, found, shown, leading):
         try:
@@ -354,15 +403,25 @@ class Quantities:
                 raise TypeError(f"of type {array.dtype}")
             array = array.astype(float)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"f returned {shown!r}: expected a real number or an array of them") from error
+            raise TypeError(
+                f"f returned {shown!r}: expected a real number or an array of them"
+            ) from error
         shape = array.shape[leading:]
         if self._shape is None:
             self._shape = shape
             name = getattr(self._f, "__name__", "f")
             name = name if name.isidentifier() else "f"
-            self.labels = [name + (f"[{', '.join(map(str, index))}]" if index else "") for index in np.ndindex(shape)]
+            self.labels = [
+                name + (f"[{', '.join(map(str, index))}]" if index else "")
+                for index in np.ndindex(shape)
+            ]
         if shape != self._shape:
-            raise ValueError(f"f returned an array of shape {shape} and one of {self._shape} before: expected the same")
+            raise ValueError(
+                f"f returned an array of shape {shape} and one of {self._shape} before: expected "
+                f"the same"
+            )
         if not np.all(np.isfinite(array)):
-            raise ValueError(f"f returned {shown!r}: expected finite numbers at every point of the posterior")
+            raise ValueError(
+                f"f returned {shown!r}: expected finite numbers at every point of the posterior"
+            )
         return array

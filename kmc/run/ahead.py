@@ -1,10 +1,11 @@
 """No barrier after the freeze: each chain goes on as soon as its own value is there.
 
-Chains whose kernel is fixed are independent (:mod:`kmc.samplers.walkers`), so none has to wait for another one's
-evaluation. They may be a bounded number of sweeps ahead of the slowest; a sweep is handed out once all chains have made
-it. What a chain draws depends on its own random stream only, and whether a sweep is made at all follows from the limits
-of the run, never from the clock: the draws are those of chains that wait for each other, to the bit, for any executor,
-number of workers and order in which values return.
+Chains whose kernel is fixed are independent (:mod:`kmc.samplers.walkers`), so none has to wait for
+another one's evaluation. They may be a bounded number of sweeps ahead of the slowest; a sweep is
+handed out once all chains have made it. What a chain draws depends on its own random stream only,
+and whether a sweep is made at all follows from the limits of the run, never from the clock: the
+draws are those of chains that wait for each other, to the bit, for any executor, number of workers
+and order in which values return.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Limits(NamedTuple):
 
     sweeps: tuple[int, ...]  # at most so many; empty: no limit
     evaluations: float  # inf: no limit
-    reserve: int = 0  # of these evaluations, those that may be needed for something else after the next sweep
+    # of these evaluations, those that may be needed for something else after the next sweep
+    reserve: int = 0
 
 
 class Made(NamedTuple):
@@ -67,10 +69,14 @@ class Ahead:
     ):
         self._stream, self._limits, self._model, self._recall = stream, limits, model, recall
         self._chains = [_Chain(i, lane) for i, lane in enumerate(lanes)]
-        self._still = deque([0] * (LEAD + 1))  # chains known to need no evaluation, in each of the coming sweeps
+        # chains known to need no evaluation, in each of the coming sweeps
+        self._still = deque([0] * (LEAD + 1))
 
     def sweep(self) -> list[Made] | None:
-        """Wait until all chains have made the next sweep, and return it; None if the evaluations do not suffice."""
+        """Wait until all chains have made the next sweep, and return it.
+
+        Return None if the evaluations do not suffice.
+        """
         with single_threaded():
             self._go_on()
             while not all(chain.made for chain in self._chains):
@@ -87,7 +93,10 @@ class Ahead:
         return [chain.made.popleft() for chain in self._chains]
 
     def evaluated(self) -> list[tuple[int, np.ndarray, Evaluation]]:
-        """Return chain, point and result of each evaluation that is in no whole sweep yet, each chain's in order."""
+        """Return chain, point and result of each evaluation that is in no whole sweep yet.
+
+        Those of each chain are in order.
+        """
         return [
             (chain.index, made.point, made.outcome)
             for chain in self._chains
@@ -107,11 +116,12 @@ class Ahead:
         for chain in sorted(idle, key=lambda chain: len(chain.made)):
             self._advance(chain, limits)
         for chain in idle:
-            if not (chain.made or chain.waiting):  # now that all have proposed, it may be known to be affordable
+            # now that all have proposed, it may be known to be affordable
+            if not (chain.made or chain.waiting):
                 self._advance(chain, limits)
 
     def _end(self, chain: _Chain, outcome: Evaluation | Failure) -> None:
-        """Finish a chain's sweep with the outcome of its call, or make the call once more; go on."""
+        """Finish a chain's sweep with the outcome of its call, or repeat the call once; go on."""
         if is_repeated(self._model, outcome) and not chain.repeated:
             chain.repeated = True
             assert chain.point is not None
@@ -142,7 +152,10 @@ class Ahead:
             chain.end(known)
 
     def _affords(self, sweep: int, limits: Limits) -> bool:
-        """Return whether the run will make this sweep (0: the next one), whatever the chains behind still propose."""
+        """Return whether the run will make this sweep, whatever the chains behind still propose.
+
+        Sweep 0 is the next one.
+        """
         left = limits.evaluations - (limits.reserve if sweep else 0)
         needed = (sweep + 1) * len(self._chains)
         return needed <= left or needed - sum(self._still[i] for i in range(sweep + 1)) <= left

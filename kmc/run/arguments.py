@@ -45,24 +45,75 @@ SAMPLERS: dict[str, Callable[[], Sampler]] = {
 """By the name that :func:`kmc.sample` takes: functions that return the options."""
 
 
-_DENSITY = "a log-density with further arguments: close over them, kmc.sample(lambda x: f(x, *args), ...)"
+_DENSITY = (
+    "a log-density with further arguments: close over them, kmc.sample(lambda x: f(x, *args), ...)"
+)
 _BOUNDS = 'a model with supports: kmc.Model(f, parameters={"a": kmc.Interval(0, 1), ...})'
 _OF_MODEL = "an argument of kmc.Model(f, ...), which is passed as target"
 
 # Names in PyMC, emcee, Stan, dynesty, zeus, PINTS and SciPy, and what to use instead.
 _HERE = {
-    "target": ("log_prob_fn", "logp", "log_prob", "logl", "loglikelihood", "log_density", "log_pdf", "model", "fun"),
+    "target": (
+        "log_prob_fn",
+        "logp",
+        "log_prob",
+        "logl",
+        "loglikelihood",
+        "log_density",
+        "log_pdf",
+        "model",
+        "fun",
+    ),
     "dim": ("ndim", "n_dim", "n_dims", "n_params", "dimension"),
-    "initial": ("init", "inits", "initvals", "initial_points", "initial_state", "p0", "x0", "start", "live_points"),
+    "initial": (
+        "init",
+        "inits",
+        "initvals",
+        "initial_points",
+        "initial_state",
+        "p0",
+        "x0",
+        "start",
+        "live_points",
+    ),
     "sampler": ("step", "nuts_sampler", "moves", "method", "algorithm", "kernel"),
-    "draws": ("n_draws", "nsteps", "n_steps", "niter", "iterations", "iter_sampling", "num_samples", "n_samples"),
-    "warmup": ("tune", "burn", "burnin", "burn_in", "nburn", "iter_warmup", "num_warmup", "n_warmup", "adapt"),
+    "draws": (
+        "n_draws",
+        "nsteps",
+        "n_steps",
+        "niter",
+        "iterations",
+        "iter_sampling",
+        "num_samples",
+        "n_samples",
+    ),
+    "warmup": (
+        "tune",
+        "burn",
+        "burnin",
+        "burn_in",
+        "nburn",
+        "iter_warmup",
+        "num_warmup",
+        "n_warmup",
+        "adapt",
+    ),
     "chains": ("nwalkers", "n_walkers", "walkers", "n_chains", "num_chains"),
     "max_evaluations": ("maxcall", "max_calls", "maxfev", "max_ncalls", "n_evaluations", "budget"),
     "seed": ("random_seed", "random_state", "rstate", "rng", "rng_key"),
     "progress": ("progressbar", "progress_bar", "verbose", "show_progress", "print_progress"),
     "save_warmup": ("discard_tuned_samples", "keep_warmup"),
-    "executor": ("cores", "pool", "n_jobs", "threads", "processes", "parallel", "parallel_chains", "workers", "client"),
+    "executor": (
+        "cores",
+        "pool",
+        "n_jobs",
+        "threads",
+        "processes",
+        "parallel",
+        "parallel_chains",
+        "workers",
+        "client",
+    ),
     "store": ("trace", "backend", "filename", "file", "path", "output", "output_dir"),
     "max_time": ("timeout", "time_limit", "max_seconds"),
 }
@@ -70,10 +121,20 @@ _HERE = {
 _ELSEWHERE = {
     **dict.fromkeys(("args", "kwargs", "logl_args", "logl_kwargs"), _DENSITY),
     **dict.fromkeys(("bounds", "lower", "upper"), _BOUNDS),
-    "prior_transform": "kmc.Model(log_likelihood=..., prior_transform=..., dim=...), which is passed as target",
-    **dict.fromkeys(("vectorize", "vectorized"), "kmc.Model(f, dim=..., vectorized=True), which is passed as target"),
-    **dict.fromkeys(("parameters", "dims", "coords", "noisy", "on_error", "nonfinite", "prior"), _OF_MODEL),
-    **dict.fromkeys(("parameter_names", "names", "var_names"), _OF_MODEL + ": parameters={name: kmc.Real(), ...}"),
+    "prior_transform": (
+        "kmc.Model(log_likelihood=..., prior_transform=..., dim=...), which is passed as target"
+    ),
+    **dict.fromkeys(
+        ("vectorize", "vectorized"),
+        "kmc.Model(f, dim=..., vectorized=True), which is passed as target",
+    ),
+    **dict.fromkeys(
+        ("parameters", "dims", "coords", "noisy", "on_error", "nonfinite", "prior"), _OF_MODEL
+    ),
+    **dict.fromkeys(
+        ("parameter_names", "names", "var_names"),
+        _OF_MODEL + ": parameters={name: kmc.Real(), ...}",
+    ),
     **dict.fromkeys(("thin", "thin_by"), "idata.sel(draw=slice(None, None, 10)), after the run"),
 }
 
@@ -90,8 +151,8 @@ def as_sampler(sampler: Any) -> Sampler:
             close = difflib.get_close_matches(sampler, SAMPLERS, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise ValueError(
-                f"sampler={sampler!r}: expected one of {', '.join(map(repr, SAMPLERS))}, or options such as "
-                f"kmc.KernelHMC(){hint}"
+                f"sampler={sampler!r}: expected one of {', '.join(map(repr, SAMPLERS))}, or "
+                f"options such as kmc.KernelHMC(){hint}"
             )
         return SAMPLERS[sampler]()
     if isinstance(sampler, type) or not isinstance(sampler, Sampler):
@@ -104,8 +165,9 @@ def _as_independent_runs(independent_runs: Any, chains: int) -> int:
     independent_runs = as_number("independent_runs", independent_runs, 1)
     if chains % independent_runs:
         raise ValueError(
-            f"independent_runs={independent_runs!r} does not divide chains={chains!r}: expected the same number of "
-            f"chains in each, such as chains={independent_runs * max(round(chains / independent_runs), 2)!r}"
+            f"independent_runs={independent_runs!r} does not divide chains={chains!r}: expected "
+            "the same number of chains in each, such as "
+            f"chains={independent_runs * max(round(chains / independent_runs), 2)!r}"
         )
     return independent_runs
 
@@ -114,7 +176,8 @@ def as_history(history: Any, model: Model, sampler: Sampler) -> Given | None:
     """Return existing evaluations, for a sampler that learns from them."""
     if history is not None and not traits_of(sampler).history:
         raise ValueError(
-            f"history is given, and sampler={sampler.name!r} does not use it: leave it out, or use 'kernel-hmc'"
+            f"history is given, and sampler={sampler.name!r} does not use it: leave it out, or "
+            f"use 'kernel-hmc'"
         )
     return as_given(history, model)
 
@@ -140,7 +203,8 @@ class RunRequest(Request):
     max_time : float or None
         Seconds for this call.
     precision : float or None
-        The run ends when no standard error of a mean or a standard deviation is larger, in standard deviations.
+        The run ends when no standard error of a mean or a standard deviation is larger, in standard
+        deviations.
     save_surrogate : bool
         Whether results include the frozen surrogate and the proposals.
     """
@@ -155,17 +219,21 @@ class RunRequest(Request):
     def __post_init__(self) -> None:
         __tracebackhide__ = True
         super().__post_init__()
-        object.__setattr__(self, "independent_runs", _as_independent_runs(self.independent_runs, self.chains))
+        object.__setattr__(
+            self, "independent_runs", _as_independent_runs(self.independent_runs, self.chains)
+        )
         object.__setattr__(self, "max_time", as_amount("max_time", self.max_time, "seconds"))
-        object.__setattr__(self, "precision", as_amount("precision", self.precision, "standard deviations"))
+        object.__setattr__(
+            self, "precision", as_amount("precision", self.precision, "standard deviations")
+        )
         object.__setattr__(self, "save_surrogate", as_flag("save_surrogate", self.save_surrogate))
         if self.initial is not None:
             object.__setattr__(self, "initial", self.model.start_points(self.initial, self.chains))
         least = 2 * (self.chains if self.initial is None else len(self.initial))
         if self.max_evaluations is not None and self.max_evaluations < least:
             raise ValueError(
-                f"max_evaluations={self.max_evaluations!r}: too few to evaluate the start and move every chain once, "
-                f"for which {least} are needed"
+                f"max_evaluations={self.max_evaluations!r}: too few to evaluate the start and move "
+                f"every chain once, for which {least} are needed"
             )
 
 
@@ -189,7 +257,11 @@ def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, Any]) -> 
     if not unknown:
         return
     name = next(iter(unknown))
-    known = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    known = [
+        p.name
+        for p in inspect.signature(function).parameters.values()
+        if p.kind is not p.VAR_KEYWORD
+    ]
     raise TypeError(f"kmc.{function.__name__}() has no argument {name!r}: {_advice(name, known)}")
 
 

@@ -10,8 +10,10 @@ import numpy as np
 from kmc.errors import EvaluationError
 from kmc.model.model import Model
 
-LEAST_RISE = 1e4  # nats above the start before anything is suspected: starts far from the mode reach that
-FURTHER = 10.0 ** np.array([-1, 0, 1, 2, 4, 8, 16, 32, 64])  # times the way so far: no proper density rises at all
+# nats above the start before anything is suspected: starts far from the mode reach that
+LEAST_RISE = 1e4
+# times the way so far: no proper density rises at all
+FURTHER = 10.0 ** np.array([-1, 0, 1, 2, 4, 8, 16, 32, 64])
 NEARER = 0.5 ** np.arange(1, 5)  # of the way to a place where the function overflows
 FEWEST_PROBES = 4
 
@@ -48,10 +50,13 @@ class Ascent:
             return False
         return self._best[1] - self._first[1] > LEAST_RISE
 
-    def approach(self, end: np.ndarray, evaluate: Callable[[np.ndarray], Sequence[float]], most: int) -> None:
+    def approach(
+        self, end: np.ndarray, evaluate: Callable[[np.ndarray], Sequence[float]], most: int
+    ) -> None:
         """Evaluate points between the best one and an end (d,) where the function overflowed.
 
-        The first finite value on the way back from the end is recorded: if it is higher, the function rises there.
+        The first finite value on the way back from the end is recorded: if it is higher, the
+        function rises there.
         """
         if self._best is None:
             return
@@ -75,7 +80,8 @@ class Ascent:
         Raises
         ------
         EvaluationError
-            The log-density increases at each of these distances, so it does not belong to a distribution.
+            The log-density increases at each of these distances, so it does not belong to a
+            distribution.
         """
         if not self.suspicious or most < FEWEST_PROBES:
             return
@@ -103,9 +109,10 @@ class Ascent:
         way = _way(self._model, start, best)
         shown = f"{high:.3g}" if last == high else f"{high:.3g}, and {last:.3g} further on"
         return EvaluationError(
-            f"the log-density rises without bound along {way}: from {low:.3g} at the start to {shown}. It is not the "
-            "log of a density; is its sign right? log_density has to return log p itself, which falls far from the "
-            "bulk, and not -log p or a misfit to be minimized",
+            f"the log-density rises without bound along {way}: from {low:.3g} at the start to "
+            f"{shown}. It is not the log of a density; is its sign right? log_density has to "
+            "return log p itself, which falls far from the bulk, and not -log p or a misfit to be "
+            "minimized",
             position=best,
             parameters={name: value[0] for name, value in self._model.constrain(best[None]).items()}
             if self._model.named
@@ -114,12 +121,14 @@ class Ascent:
 
 
 def overflowed(error: EvaluationError) -> bool:
-    """Return whether the log-density was beyond the range of floats: infinite, or an OverflowError of Python's."""
-    return str(error).startswith("log_density returned +inf") or isinstance(error.__cause__, OverflowError)
+    """Return whether the log-density was beyond the range of floats: +inf, or an OverflowError."""
+    return str(error).startswith("log_density returned +inf") or isinstance(
+        error.__cause__, OverflowError
+    )
 
 
 def _value(evaluate: Callable[[np.ndarray], Sequence[float]], x: np.ndarray) -> float:
-    """Return the value at x (d,); NaN for a failure, and inf for a value beyond the range of floats."""
+    """Return the value at x (d,); NaN for a failure, and inf beyond the range of floats."""
     with np.errstate(all="ignore"):
         try:
             return float(evaluate(x[None])[0])

@@ -18,10 +18,12 @@ from kmc.surrogate.covariance import terms_of
 WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations, after which warm-up is told to end
 ENOUGH_TAIL_ESS = 400.0  # of the quantiles, in the worst coordinate
 _FEWEST = 50  # evaluations, in no dimension (set by hand)
-_LEAST, _MOST = 2.0, 10.0  # limits for the factor on the evaluations: a short run's estimate of its own rate is rough
+# limits for the factor on the evaluations: a short run's estimate of its own rate is rough
+_LEAST, _MOST = 2.0, 10.0
 
 _FIRST = 25  # draws per chain
-_GROWTH = 1.1  # of the number of draws between two looks: many looks would find an error that is small by chance
+# of the number of draws between two looks: many looks would find an error that is small by chance
+_GROWTH = 1.1
 
 
 def planned_evaluations(request: RunRequest) -> int | None:
@@ -30,7 +32,11 @@ def planned_evaluations(request: RunRequest) -> int | None:
     It is their largest number, or approximately so if no budget bounds them.
     """
     sampler = request.sampler
-    if request.max_evaluations is not None or request.draws is None or not isinstance(sampler, Startable):
+    if (
+        request.max_evaluations is not None
+        or request.draws is None
+        or not isinstance(sampler, Startable)
+    ):
         return request.max_evaluations
     chains = request.chains // request.independent_runs
     starts = request.chains if request.initial is None else len(request.initial)
@@ -39,20 +45,29 @@ def planned_evaluations(request: RunRequest) -> int | None:
 
 
 def short_budget(request: RunRequest) -> str | None:
-    """Return a warning if ``max_evaluations`` is too small for a surrogate of so many parameters, or else None.
+    """Return a warning if ``max_evaluations`` is too small for a surrogate of so many parameters.
 
-    None also for a sampler that takes no history, if a history is given, which supplies the values, or if the user has
-    set the length of warm-up.
+    Otherwise, return None; also for a sampler that takes no history, if a history is given, which
+    supplies the values, or if the user has set the length of warm-up.
     """
     if request.max_evaluations is None or not traits_of(request.sampler).history:
         return None
     dim, share = request.model.dim, request.max_evaluations // request.independent_runs
-    if request.warmup is not None or request.history is not None or share >= evaluations_needed(dim):
+    if (
+        request.warmup is not None
+        or request.history is not None
+        or share >= evaluations_needed(dim)
+    ):
         return None
-    each = "" if request.independent_runs == 1 else f", divided among {request.independent_runs} independent runs,"
+    each = (
+        ""
+        if request.independent_runs == 1
+        else f", divided among {request.independent_runs} independent runs,"
+    )
     return (
-        f"max_evaluations={request.max_evaluations}{each} is few for {dim} parameters: most posteriors are learned "
-        f"from more values. Give it at least {request.independent_runs * evaluations_needed(dim):,}."
+        f"max_evaluations={request.max_evaluations}{each} is few for {dim} parameters: most "
+        "posteriors are learned from more values. Give it at least "
+        f"{request.independent_runs * evaluations_needed(dim):,}."
     )
 
 
@@ -101,7 +116,7 @@ class Spent(NamedTuple):
 
 
 class Remedies(NamedTuple):
-    """Parts of sentences: "allow about 12,000 evaluations", or in general terms where the cost is not known."""
+    """Parts of sentences: "allow about 12,000 evaluations", or general if the cost is not known."""
 
     more: str
     several: str
@@ -112,8 +127,9 @@ class Remedies(NamedTuple):
     def of(cls, spent: Spent, made: int, tail_ess: float) -> Remedies:
         """Make the advice for a run of so many draws per chain.
 
-        The rate at which the tails have gained effective draws so far gives the number of evaluations for enough of
-        them; a run with other problems is given at least twice its evaluations, and what the dimension requires.
+        The rate at which the tails have gained effective draws so far gives the number of
+        evaluations for enough of them; a run with other problems is given at least twice its
+        evaluations, and what the dimension requires.
         """
         if not spent.evaluations:
             more, several = "allow more evaluations", "allow several times as many"
@@ -121,14 +137,15 @@ class Remedies(NamedTuple):
         times = min(ENOUGH_TAIL_ESS / tail_ess, _MOST) if tail_ess > 0 else _LEAST
         least = evaluations_needed(spent.dim) if spent.learns else 0
         more, several = (
-            f"allow about {_rounded(max(spent.evaluations * max(times, factor), least)):,} evaluations"
+            f"allow about {_rounded(max(spent.evaluations * max(times, factor), least)):,} "
+            f"evaluations"
             for factor in (_LEAST, 2 * _LEAST)
         )
         in_all = spent.warmup + (spent.evaluations - spent.warmup) * max(times, 1.0)
         enough = _rounded(made * max(times, 1.0))
         draws = (
-            f"make about {enough:,} draws per chain (about {_rounded(in_all):,} evaluations in all), as with "
-            f"{extension(max(enough - made, 1))}"
+            f"make about {enough:,} draws per chain (about {_rounded(in_all):,} evaluations in "
+            f"all), as with {extension(max(enough - made, 1))}"
         )
         return cls(more, several, draws, enough)
 
@@ -145,14 +162,16 @@ def extension(draws: int) -> str:
 
 
 def draws_cost(spent: Spent, made: int, draws: int) -> str:
-    """Return text after "raise max_evaluations" with the cost of so many draws; empty if it is not known."""
+    """Return text after "raise max_evaluations" with the cost of the draws; empty if unknown."""
     if not spent.evaluations:
         return ""
-    return f" to about {_rounded(spent.warmup + (spent.evaluations - spent.warmup) * draws // made):,}"
+    return (
+        f" to about {_rounded(spent.warmup + (spent.evaluations - spent.warmup) * draws // made):,}"
+    )
 
 
 def evaluations_needed(dim: int) -> int:
-    """Return the smallest sensible budget: ``_FEWEST``, and three for each coefficient of a quadratic."""
+    """Return the smallest sensible budget: ``_FEWEST`` and three per coefficient of a quadratic."""
     return _FEWEST + 3 * terms_of(dim)
 
 
@@ -172,7 +191,9 @@ UNKNOWN = Spent()
 
 
 def is_look(draws: int) -> bool:
-    """Return whether errors are looked at after so many draws per chain: the same numbers for a run that is resumed.
+    """Return whether errors are looked at after so many draws per chain.
+
+    The numbers are the same for a run that is resumed.
 
     Examples
     --------
@@ -186,10 +207,15 @@ def is_look(draws: int) -> bool:
 
 
 def error_of(model: Model, trace: Trace) -> float:
-    """Return the largest error of a parameter's mean or standard deviation, in standard deviations."""
+    """Return the largest error of a parameter's mean or standard deviation.
+
+    It is in units of the standard deviation.
+    """
     chains, n, dim = trace.positions.shape
     parameters = model.constrain(trace.positions.reshape(-1, dim)).values()
-    return largest_error(np.concatenate([np.reshape(values, (chains, n, -1)) for values in parameters], axis=2))
+    return largest_error(
+        np.concatenate([np.reshape(values, (chains, n, -1)) for values in parameters], axis=2)
+    )
 
 
 def largest_error(values: np.ndarray) -> float:

@@ -1,8 +1,8 @@
 """Show a run's progress in a terminal, in a notebook or in a log, or show nothing.
 
-A terminal gets a live panel, a notebook a live line, and a log a line every ten seconds. Everything goes to
-standard error (in a notebook: to the cell), so that standard output stays clean for data. Times come from the records,
-not from a clock.
+A terminal gets a live panel, a notebook a live line, and a log a line every ten seconds. Everything
+goes to standard error (in a notebook: to the cell), so that standard output stays clean for data.
+Times come from the records, not from a clock.
 """
 
 from __future__ import annotations
@@ -78,7 +78,11 @@ def make_display(progress: bool, console: Console | None = None) -> Display:
 
 
 def steps(
-    items: Iterable[_Item], what: str, progress: bool, console: Console | None = None, total: int | None = None
+    items: Iterable[_Item],
+    what: str,
+    progress: bool,
+    console: Console | None = None,
+    total: int | None = None,
 ) -> Iterable[_Item]:
     """Yield the items, and meanwhile show a bar in a terminal or a notebook, which goes at the end.
 
@@ -132,7 +136,9 @@ class _Throttled:
 
     def __exit__(self, *exc: object) -> None:
         kind = exc[0]
-        self.close(None if kind is None else "interrupted" if kind is KeyboardInterrupt else "failed")
+        self.close(
+            None if kind is None else "interrupted" if kind is KeyboardInterrupt else "failed"
+        )
 
     def update(self, record: Progress) -> None:
         self._last = record
@@ -211,7 +217,9 @@ class Line:
     def _repr_html_(self) -> str:
         done = self._record.fraction
         value = "" if done is None else f' value="{done:.3f}"'
-        return f'<progress{value} style="width: 10em"></progress> <code>{_line(self._record)}</code>'
+        return (
+            f'<progress{value} style="width: 10em"></progress> <code>{_line(self._record)}</code>'
+        )
 
 
 class _Log:
@@ -232,9 +240,17 @@ class _Log:
 
 def _panel(record: Progress) -> Group:
     done = record.fraction
-    bar = ProgressBar(total=1.0, completed=done or 0.0, width=12, pulse=done is None, animation_time=record.elapsed)
+    bar = ProgressBar(
+        total=1.0,
+        completed=done or 0.0,
+        width=12,
+        pulse=done is None,
+        animation_time=record.elapsed,
+    )
     head = Table.grid(padding=(0, 1))
-    head.add_row(Text(f"{_STATES[record.phase]:<8}", style="bold"), bar, _draws(record), _clock(record))
+    head.add_row(
+        Text(f"{_STATES[record.phase]:<8}", style="bold"), bar, _draws(record), _clock(record)
+    )
     return Group(head, Text(_quality(record), style="dim", no_wrap=True, overflow="ellipsis"))
 
 
@@ -255,8 +271,13 @@ def _quality(record: Progress) -> str:
     if record.max_evaluations is None and record.planned_evaluations is not None:
         of = f"/~{record.planned_evaluations:,}"
     evaluations = f"{record.n_evaluations:,}{of} evaluations"
-    acceptance = "" if math.isnan(record.acceptance_rate) else f", acceptance {record.acceptance_rate:.2f}"
-    return f"{evaluations}{acceptance}, divergences {record.n_divergences:,}, refits {record.n_refits:,}"
+    acceptance = (
+        "" if math.isnan(record.acceptance_rate) else f", acceptance {record.acceptance_rate:.2f}"
+    )
+    return (
+        f"{evaluations}{acceptance}, divergences {record.n_divergences:,}, "
+        f"refits {record.n_refits:,}"
+    )
 
 
 def _of(limit: int | None) -> str:
@@ -264,7 +285,11 @@ def _of(limit: int | None) -> str:
 
 
 def _clock(record: Progress) -> str:
-    left = "" if record.phase == "done" or record.remaining is None else f", {duration(record.remaining)} left"
+    left = (
+        ""
+        if record.phase == "done" or record.remaining is None
+        else f", {duration(record.remaining)} left"
+    )
     return f"{duration(record.elapsed)}{left}"
 
 

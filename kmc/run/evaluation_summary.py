@@ -1,4 +1,4 @@
-"""Summarize all evaluations of a run: the highest, the range of the values, and those that were rejected."""
+"""Summarize all evaluations of a run: the highest, the range of values, and the rejected ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _SHOWN = 20  # rejected points in the results
 _NAMED = 2  # reasons in a sentence
 _LONGEST = 100  # characters of a reason
 _LARGEST_SHARE = 0.2  # of the other evaluations on that side of a border
-_LARGEST_CHANCE = 0.01  # that rejected points, if they were like the others, all lie beyond some border
+# that rejected points, if they were like the others, all lie beyond some border
+_LARGEST_CHANCE = 0.01
 _NEAR = 0.95  # of the draws are as near to their mean as points that are near the draws
 
 
@@ -61,14 +62,17 @@ class EvaluationSummary:
 
 
 class Highest:
-    """The evaluated point of the highest log-density of the parameters: without log-Jacobians, where kmc adds them.
+    """The evaluated point of the parameters' highest log-density.
+
+    The log-density is without log-Jacobians, where kmc adds them.
 
     Attributes
     ----------
     point : ndarray, shape (d,), or None
         Unconstrained; None before the first evaluation with a positive density.
     values : dict of str to float
-        There, "log_density" and, if the model has its prior apart, "log_prior" and "total_log_likelihood".
+        There, "log_density" and, if the model has its prior apart, "log_prior" and
+        "total_log_likelihood".
     """
 
     def __init__(self, model: Model):
@@ -80,24 +84,34 @@ class Highest:
         """Record evaluations at points (k, d)."""
         if not len(evaluations):
             return
-        values = constrained(self._model, points, np.array([evaluation.value for evaluation in evaluations]))
+        values = constrained(
+            self._model, points, np.array([evaluation.value for evaluation in evaluations])
+        )
         i = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
         if not np.isfinite(values[i]) or values[i] <= self.values.get("log_density", -np.inf):
             return
         blobs = evaluations[i].blobs or {}
-        parts = {name: float(blobs[name]) for name in (LOG_PRIOR, TOTAL) if np.size(blobs.get(name, ())) == 1}
+        parts = {
+            name: float(blobs[name])
+            for name in (LOG_PRIOR, TOTAL)
+            if np.size(blobs.get(name, ())) == 1
+        }
         self.point, self.values = points[i].copy(), {"log_density": float(values[i]), **parts}
 
     def facts(self) -> dict[str, Any]:
-        """Return the parameters and values for the results' attributes; empty before there is a point."""
+        """Return the parameters and values for the results' attributes; empty without a point."""
         if self.point is None:
             return {}
-        parameters = {name: value[0] for name, value in self._model.constrain(self.point[None]).items()}
+        parameters = {
+            name: value[0] for name, value in self._model.constrain(self.point[None]).items()
+        }
         return {"best": {"parameters": parameters, **self.values}}
 
 
 class ValueRange:
-    """The range of what the user's function returned, without what kmc adds: a density is told from its logarithm.
+    """The range of what the user's function returned, without what kmc adds.
+
+    It tells a density from its logarithm.
 
     Attributes
     ----------
@@ -122,7 +136,9 @@ class ValueRange:
         self.zero = bool(np.any(values == -np.inf))
         values = constrained(self._model, points, values)
         if self._apart:
-            values = np.array([evaluation.blobs[TOTAL] for evaluation in evaluations if evaluation.blobs])
+            values = np.array(
+                [evaluation.blobs[TOTAL] for evaluation in evaluations if evaluation.blobs]
+            )
         values = values[np.isfinite(values)]
         self.low, self.high = values.min(initial=self.low), values.max(initial=self.high)
         self.n += len(values)
@@ -131,13 +147,17 @@ class ValueRange:
     def is_of_a_density(self) -> bool:
         """Whether the values are those of a density.
 
-        They are never negative, and lie between 0 and 1 or come near 0: a log-density would be negative far from its
-        mode. They are not all the same, as in a box, where a flat log-density may be 0.
+        They are never negative, and lie between 0 and 1 or come near 0: a log-density would be
+        negative far from its mode. They are not all the same, as in a box, where a flat log-density
+        may be 0.
         """
         if self.zero or self.n < _FEWEST or self.low < -_ROUNDING:
             return False
         rounding = 0.0 if self._model.parameters is None or self._apart else _ROUNDING
-        return bool(self.high - self.low > rounding and (self.high <= 1.0 or self.low <= _NEAR_ZERO * self.high))
+        return bool(
+            self.high - self.low > rounding
+            and (self.high <= 1.0 or self.low <= _NEAR_ZERO * self.high)
+        )
 
     def state(self) -> tuple[float, float, int, bool]:
         """Return all that :meth:`restore` needs."""
@@ -159,7 +179,8 @@ class Rejections:
     near : float
         The rejected part of the evaluations near the draws.
     reasons : str
-        The most frequent ones of failed calls, each with its number; if there are none, of other values.
+        The most frequent ones of failed calls, each with its number; if there are none, of other
+        values.
     common : str
         Which parameter sets them apart from the other evaluations; empty if none does.
     """
@@ -191,7 +212,8 @@ class Rejected:
         self._first: dict[str, str] = {}  # reason of that kind
         self._points, self._others = _Thinned(), _Thinned()
         self._reasons = _Thinned()
-        self._low, self._high = np.array(np.inf), np.array(-np.inf)  # of all rejected points, by scalar
+        # of all rejected points, by scalar
+        self._low, self._high = np.array(np.inf), np.array(-np.inf)
 
     def note(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """Record evaluations at points (k, d)."""
@@ -212,7 +234,10 @@ class Rejected:
             self._reasons.add(reason)
         if rejected:
             values = _scalars(self._model, points[rejected])[1]
-            self._low, self._high = np.fmin(self._low, values.min(axis=0)), np.fmax(self._high, values.max(axis=0))
+            self._low, self._high = (
+                np.fmin(self._low, values.min(axis=0)),
+                np.fmax(self._high, values.max(axis=0)),
+            )
 
     def summary(self, draws: np.ndarray, n_evaluations: int) -> Rejections:
         """Tell about a run with these draws (n, d), possibly none, and so many evaluations."""
@@ -229,19 +254,25 @@ class Rejected:
         )
 
     def facts(self, draws: np.ndarray) -> dict[str, Any]:
-        """Return numbers and some points, the nearest to the draws (n, d) first, for the results' attributes."""
+        """Return numbers and some points for the results' attributes.
+
+        The nearest to the draws (n, d) come first.
+        """
         found: dict[str, Any] = {"n_nonfinite": self.n_nonfinite, "n_failed": self.n_failed}
         points = self._points.array()
         if len(points):
             order = np.argsort(_distances(draws, points)[0], kind="stable")[:_SHOWN]
             found["rejected"] = [
-                {"parameters": _parameters(self._model, points[i]), "reason": self._reasons.rows[i]} for i in order
+                {"parameters": _parameters(self._model, points[i]), "reason": self._reasons.rows[i]}
+                for i in order
             ]
         return found
 
     def state(self) -> dict[str, Any]:
         """Return all that :meth:`restore` needs."""
-        thinned = {name: vars(getattr(self, name)).copy() for name in ("_points", "_others", "_reasons")}
+        thinned = {
+            name: vars(getattr(self, name)).copy() for name in ("_points", "_others", "_reasons")
+        }
         kept = ("n_nonfinite", "n_failed", "_counts", "_first", "_low", "_high")
         return {**thinned, **{name: getattr(self, name) for name in kept}}
 
@@ -264,7 +295,7 @@ class Rejected:
         return rejected / max(rejected + kept, 1.0)
 
     def _common(self) -> str:
-        """Find the scalar with the fewest other evaluations beyond the border of the rejected ones."""
+        """Find the scalar with the fewest others beyond the border of the rejected evaluations."""
         n, others = self._points.n, self._others.array()
         if not (n and len(others)):
             return ""
@@ -276,9 +307,15 @@ class Rejected:
         if share > _LARGEST_SHARE or 2 * len(labels) * share**n > _LARGEST_CHANCE:
             return ""
         border = (
-            f"{labels[i]} > {_rounded(self._low[i], -1)}" if upper else f"{labels[j]} < {_rounded(self._high[j], 1)}"
+            f"{labels[i]} > {_rounded(self._low[i], -1)}"
+            if upper
+            else f"{labels[j]} < {_rounded(self._high[j], 1)}"
         )
-        rest = f", as do {share:.0%} of the other evaluations" if share else ", and no other evaluation has"
+        rest = (
+            f", as do {share:.0%} of the other evaluations"
+            if share
+            else ", and no other evaluation has"
+        )
         return f"all of them have {border}{rest}"
 
 
@@ -303,7 +340,10 @@ class _Thinned:
 
 
 def _distances(draws: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return distances (k,) of points (k, d) from the mean of the draws, in their metric, and that of near ones."""
+    """Return distances (k,) of points (k, d) from the mean of the draws, and that of near ones.
+
+    Distances are in the metric of the draws.
+    """
     if not len(draws):
         return np.zeros(len(points)), 0.0
     mean, (n, d) = draws.mean(axis=0), draws.shape
@@ -321,15 +361,21 @@ def _distances(draws: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, float
 def _scalars(model: Model, points: np.ndarray) -> tuple[list[str], np.ndarray]:
     """Return labels and values (n, m) of all scalars at vectors (n, d).
 
-    They are the coordinates of the vector if only a space knows its meaning, which may fail where the function does.
+    They are the coordinates of the vector if only a space knows its meaning, which may fail where
+    the function does.
     """
     if model.space is not None:
         return [f"coordinate {i} of the unconstrained vector" for i in range(model.dim)], points
     values = model.constrain(points)
     labels = []
     for name, value in values.items():
-        labels += [f"{name}[{', '.join(map(str, index))}]" if index else name for index in np.ndindex(value.shape[1:])]
-    return labels, np.concatenate([value.reshape(len(points), -1) for value in values.values()], axis=1)
+        labels += [
+            f"{name}[{', '.join(map(str, index))}]" if index else name
+            for index in np.ndindex(value.shape[1:])
+        ]
+    return labels, np.concatenate(
+        [value.reshape(len(points), -1) for value in values.values()], axis=1
+    )
 
 
 def _parameters(model: Model, x: np.ndarray) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The final state of a run in its result, from which :func:`kmc.extend` continues it.
 
-It is plain data (:mod:`kmc.run.store.plain`), signed as a store's snapshots are, without the draws: these are in the
-other groups of the result.
+It is plain data (:mod:`kmc.run.store.plain`), signed as a store's snapshots are, without the draws:
+these are in the other groups of the result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GROUP = "final_state"
 
 
 def as_group(run: RecordedRun) -> Any:
-    """Return the state of a run as an xarray Dataset; None if it holds objects that are not from kmc."""
+    """Return a run's state as an xarray Dataset; None if it holds objects that are not from kmc."""
     import xarray
 
     request, chains = run.request, run.request.chains
@@ -56,8 +56,8 @@ def as_group(run: RecordedRun) -> Any:
             "inference_library_version": __version__,
             "settings": context,
             "signature": signature(packed, context + __version__),
-            "description": "the state of the run after its last draw, from which kmc.extend continues: a piece of text "
-            "for each chain",
+            "description": "the state of the run after its last draw, from which kmc.extend "
+            "continues: a piece of text for each chain",
         },
     )
 
@@ -85,28 +85,47 @@ class Continued(NullRecorder):
     Raises
     ------
     ValueError
-        The result has no state, or not all of its draws, or it was written by another version, or by somebody else.
+        The result has no state, or not all of its draws, or it was written by another version, or
+        by somebody else.
     """
 
-    def __init__(self, idata: Any, groups: set[str], draws: int | None, max_evaluations: int | None, trust: bool):
+    def __init__(
+        self,
+        idata: Any,
+        groups: set[str],
+        draws: int | None,
+        max_evaluations: int | None,
+        trust: bool,
+    ):
         if GROUP not in groups:
             raise ValueError(
-                "result has no final state: a run that was interrupted, or made with save_surrogate=False or with a "
-                "sampler from outside kmc, has none; for a run with a store, give the path of the store"
+                "result has no final state: a run that was interrupted, or made with "
+                "save_surrogate=False or with a sampler from outside kmc, has none; for a run with "
+                "a store, give the path of the store"
             )
         group = idata[GROUP]
         version = group.attrs.get("inference_library_version")
         if version != __version__:
-            raise ValueError(f"result was written by kmc {version}: kmc {__version__} cannot continue it")
+            raise ValueError(
+                f"result was written by kmc {version}: kmc {__version__} cannot continue it"
+            )
         content = _content(group, trust)
         self.settings: dict[str, Any] = json.loads(group.attrs["settings"])
-        self.sampler, self._state, self._state_blobs = content["sampler"], content["state"], content["blobs"]
+        self.sampler, self._state, self._state_blobs = (
+            content["sampler"],
+            content["state"],
+            content["blobs"],
+        )
         self._found = Found([(chain, x, Evaluation(*made)) for chain, x, made in content["ahead"]])
         self._rows, self._blobs = _rows(idata, groups), _blob_rows(idata, groups)
         made = self._state["independent_runs"][0]["n_draws"]
-        if len(self._rows["position"]) != made or self._rows["position"].shape[1] != self.settings["chains"]:
+        if (
+            len(self._rows["position"]) != made
+            or self._rows["position"].shape[1] != self.settings["chains"]
+        ):
             raise ValueError(
-                f"result has {len(self._rows['position'])} draws of {self._rows['position'].shape[1]} chains: expected "
+                f"result has {len(self._rows['position'])} draws of "
+                f"{self._rows['position'].shape[1]} chains: expected "
                 f"all {made} of {self.settings['chains']}, as kmc.sample returned them"
             )
         spent = self._state["n_evaluations"]
@@ -125,7 +144,9 @@ class Continued(NullRecorder):
         run = self._run
         run.restore(self._state)
         chains = run.independent_runs[0].chains
-        for i, (one, state) in enumerate(zip(run.independent_runs, self._state["independent_runs"], strict=True)):
+        for i, (one, state) in enumerate(
+            zip(run.independent_runs, self._state["independent_runs"], strict=True)
+        ):
             mine = np.s_[:, i * chains : (i + 1) * chains]
             one.trace.restore(cut(self._rows, mine), cut(self._blobs, mine))
             one.warmup_trace.left_out = state["n_warmup"]
@@ -140,7 +161,11 @@ class Continued(NullRecorder):
 
     def _check_function(self) -> None:
         """Evaluate two draws again; ValueError if the function has changed."""
-        run, points, values = self._run, self._rows["position"][[0, -1], 0], self._rows["log_density"][[0, -1], 0]
+        run, points, values = (
+            self._run,
+            self._rows["position"][[0, -1], 0],
+            self._rows["log_density"][[0, -1], 0],
+        )
         if run.request.model.noisy:
             return
         if what := difference(Evaluator(run.request.model, run.evaluate.mapper), points, values):
@@ -150,13 +175,16 @@ class Continued(NullRecorder):
 def _content(group: Any, trust: bool) -> dict[str, Any]:
     index = group["index"].values
     if not np.array_equal(index, np.arange(json.loads(group.attrs["settings"])["chains"])):
-        raise ValueError(f"result has the chains {index.tolist()}: expected all chains of one run, in their order")
+        raise ValueError(
+            f"result has the chains {index.tolist()}: expected all chains of one run, in their "
+            f"order"
+        )
     packed = base64.b64decode("".join(map(str, group["state"].values)))
     signed = signature(packed, group.attrs["settings"] + __version__)
     if not (trust or hmac.compare_digest(signed, group.attrs["signature"])):
         raise ValueError(
-            "result was not made by you on this machine, and its state could make compiled code read any memory: pass "
-            "trust=True if you know where it comes from"
+            "result was not made by you on this machine, and its state could make compiled code "
+            "read any memory: pass trust=True if you know where it comes from"
         )
     return restore(Plain.unpacked(packed))
 
@@ -166,15 +194,24 @@ def _rows(idata: Any, groups: set[str]) -> dict[str, np.ndarray]:
     unconstrained = "unconstrained_posterior" in groups
     stats = idata["sample_stats"]
     rows = {
-        "position": _draws_first(idata["unconstrained_posterior" if unconstrained else "posterior"]["x"]),
+        "position": _draws_first(
+            idata["unconstrained_posterior" if unconstrained else "posterior"]["x"]
+        ),
         "log_density": _draws_first(stats["lp"]),
     }
     for name, dtype in {**STATS, **FURTHER_STATS}.items():
         if name in stats:
             rows[name] = _draws_first(stats[name]).astype(dtype)
     proposals = idata["proposals"] if "proposals" in groups else None
-    for name, column, like in (("proposal", "x", "position"), ("proposal_log_density", "lp", "log_density")):
-        rows[name] = np.full_like(rows[like], np.nan) if proposals is None else _draws_first(proposals[column])
+    for name, column, like in (
+        ("proposal", "x", "position"),
+        ("proposal_log_density", "lp", "log_density"),
+    ):
+        rows[name] = (
+            np.full_like(rows[like], np.nan)
+            if proposals is None
+            else _draws_first(proposals[column])
+        )
     return rows
 
 

@@ -20,7 +20,8 @@ from kmc.seeds import Seed, as_seed
 from kmc.surrogate.emulator.climbs import Climbs
 
 _CLIMBS = 3  # local searches, from the best of the first points
-_SEARCHED = 0.25  # part of the evaluations for these first points; half as many are for points around the maxima
+# part of the evaluations for these first points; half as many are for points around the maxima
+_SEARCHED = 0.25
 _AROUND = 1.0  # sd of the start points around a maximum, in steps that cost half a nat
 _DEEP = 25.0  # nats below the best maximum: lower start points and lower maxima are left out
 
@@ -39,8 +40,9 @@ class StartPoints:
         Evaluations of the model. They are not among those that :func:`kmc.sample` counts.
     x : ndarray, shape (n, d)
     values : ndarray, shape (n,)
-        All points that were evaluated, and their log-densities; -inf where the evaluation failed. For a bare
-        function they can be used as a history: ``kmc.sample(..., history=(start.x, start.values))``.
+        All points that were evaluated, and their log-densities; -inf where the evaluation failed.
+        For a bare function they can be used as a history: ``kmc.sample(..., history=(start.x,
+        start.values))``.
     """
 
     initial: np.ndarray
@@ -54,7 +56,8 @@ class StartPoints:
 
     def __repr__(self) -> str:
         return (
-            f"StartPoints(initial=<{len(self.initial)} points>, log_density={self.log_density.max():.6g} at best, "
+            f"StartPoints(initial=<{len(self.initial)} points>, "
+            f"log_density={self.log_density.max():.6g} at best, "
             f"n_evaluations={self.n_evaluations})"
         )
 
@@ -76,9 +79,10 @@ def find_start(
     dim : int, optional
         Number of parameters d, for a bare callable.
     bounds : sequence of d pairs, or mapping of str to pair, optional
-        Plausible bounds, between which the search begins: one pair per coordinate of the vector, or by name the bounds
-        of parameters, numbers or arrays of the parameter's shape. They are not hard: the search may leave them. Without
-        bounds it begins at the model's own start points, followed by points on all scales.
+        Plausible bounds, between which the search begins: one pair per coordinate of the vector, or
+        by name the bounds of parameters, numbers or arrays of the parameter's shape. They are not
+        hard: the search may leave them. Without bounds it begins at the model's own start points,
+        followed by points on all scales.
     n_points : int
         Number k of start points: at least as many as there will be chains.
     max_evaluations : int, optional
@@ -89,24 +93,29 @@ def find_start(
     Returns
     -------
     StartPoints
-        With ``initial`` (k, d), which ``kmc.sample(..., initial=...)`` takes, and the cost, ``n_evaluations``.
+        With ``initial`` (k, d), which ``kmc.sample(..., initial=...)`` takes, and the cost,
+        ``n_evaluations``.
 
     Raises
     ------
     TypeError, ValueError
-        An invalid argument; or no point of positive density was found, and the message says what was tried.
+        An invalid argument; or no point of positive density was found, and the message says what
+        was tried.
 
     Notes
     -----
-    Points between the bounds come first. From the best of them, up to three local searches climb by SciPy's Powell
-    method. The start points are spread around the maxima that they reach, by steps that cost half a nat in each
-    coordinate. Where the function fails, the density is taken to be zero.
+    Points between the bounds come first. From the best of them, up to three local searches climb by
+    SciPy's Powell method. The start points are spread around the maxima that they reach, by steps
+    that cost half a nat in each coordinate. Where the function fails, the density is taken to be
+    zero.
 
-    Of a model with a simulator whose outputs are known, climbs take steps to the maximum of the posterior with
-    linearized outputs, as a least-squares fit does, and start points are draws of the normal approximation there.
+    Of a model with a simulator whose outputs are known, climbs take steps to the maximum of the
+    posterior with linearized outputs, as a least-squares fit does, and start points are draws of
+    the normal approximation there.
 
-    Maxima of a density are not draws from it: this helps with models that are hard to start, and warm-up does the
-    rest. Start points that all lie in one mode give no information about other modes.
+    Maxima of a density are not draws from it: this helps with models that are hard to start, and
+    warm-up does the rest. Start points that all lie in one mode give no information about other
+    modes.
 
     Examples
     --------
@@ -120,7 +129,9 @@ def find_start(
     >>> start = kmc.find_start(logistic_growth, dim=2, bounds=[(0, 1), (100, 1000)], seed=1)
     >>> start.initial[0].round(1).tolist(), start.n_evaluations <= 400
     ([0.1, 500.0], True)
-    >>> idata = kmc.sample(logistic_growth, dim=2, initial=start, draws=100, max_evaluations=800, progress=False)
+    >>> idata = kmc.sample(
+    ...     logistic_growth, dim=2, initial=start, draws=100, max_evaluations=800, progress=False
+    ... )
     """
     model = as_model(target, dim)
     n_points = as_number("n_points", n_points, 1)
@@ -150,7 +161,9 @@ def find_start(
     values = np.array([search.known[point.tobytes()] for point in points])
     order = np.argsort(-values, kind="stable")
     x = np.array(search.x)
-    return StartPoints(points[order], values[order], search.evaluate.n_evaluations, x, search.all_values())
+    return StartPoints(
+        points[order], values[order], search.evaluate.n_evaluations, x, search.all_values()
+    )
 
 
 class _Search:
@@ -169,7 +182,7 @@ class _Search:
         return self.budget - self.evaluate.n_evaluations
 
     def __call__(self, x: np.ndarray) -> float:
-        """Return the log-density at x (d,), evaluated unless it is known; -inf once the budget is spent."""
+        """Return the log-density at x (d,), evaluated unless known; -inf if the budget is spent."""
         x = np.array(x, dtype=float)
         key = x.tobytes()
         if key not in self.known:
@@ -185,10 +198,12 @@ class _Search:
         return self.known[key]
 
     def _keep(self, points, evaluations):
-        self._blobs |= {x.tobytes(): each.blobs for x, each in zip(points, evaluations, strict=True)}
+        self._blobs |= {
+            x.tobytes(): each.blobs for x, each in zip(points, evaluations, strict=True)
+        }
 
     def outputs(self, points: np.ndarray, known: Structured) -> np.ndarray:
-        """Return the outputs (k, n) of the simulator at evaluated points (k, d); NaN where it failed."""
+        """Return the simulator's outputs (k, n) at evaluated points (k, d); NaN where it failed."""
         return known.outputs([self._blobs.get(x.tobytes()) for x in points])
 
     def look(self, points: np.ndarray) -> None:
@@ -202,7 +217,7 @@ class _Search:
 
 
 def _first_points(model, bounds, rng, n):
-    """Yield batches of points: between the bounds, or else from the default starts, then on all scales."""
+    """Yield batches of points: between bounds, or else the default starts, then on all scales."""
     if bounds is not None:
         between = _between(model, bounds)
         while True:
@@ -216,7 +231,9 @@ def _between(model, bounds):
     """Return a function that draws points (n, d) between bounds."""
     if isinstance(bounds, Mapping):
         if unknown := set(bounds) - set(model.dims):
-            raise ValueError(f"bounds has {min(map(str, unknown))!r}, which is not a parameter of the model")
+            raise ValueError(
+                f"bounds has {min(map(str, unknown))!r}, which is not a parameter of the model"
+            )
         ends = {name: _pair(f"bounds[{name!r}]", pair) for name, pair in bounds.items()}
 
         def draw(rng, n):
@@ -227,7 +244,9 @@ def _between(model, bounds):
                 try:
                     values[name] = low + (high - low) * rng.uniform(size=values[name].shape)
                 except ValueError as error:
-                    raise ValueError(f"bounds[{name!r}] has a different shape than the parameter: {error}") from error
+                    raise ValueError(
+                        f"bounds[{name!r}] has a different shape than the parameter: {error}"
+                    ) from error
             try:
                 return model.start_points(values, n)
             except ValueError as error:
@@ -239,7 +258,9 @@ def _between(model, bounds):
 
 
 def _pair(name, pair, dim=None):
-    expected = f"{name}={pair!r}: expected " + ("a pair (low, high)" if dim is None else f"{dim} pairs (low, high)")
+    expected = f"{name}={pair!r}: expected " + (
+        "a pair (low, high)" if dim is None else f"{dim} pairs (low, high)"
+    )
     try:
         if dim is None:
             low, high = (as_array(name, end) for end in pair)
@@ -268,7 +289,11 @@ def _tops(search, reserved):
             lambda x: min(-search(x), 1e300),  # walls, where infinities would give NaN
             start,
             method="Powell",
-            options={"maxfev": share, "direc": np.diag(0.1 * np.where(scale > 0, scale, 1.0)), "ftol": 1e-6},
+            options={
+                "maxfev": share,
+                "direc": np.diag(0.1 * np.where(scale > 0, scale, 1.0)),
+                "ftol": 1e-6,
+            },
         )
         tops.append(np.array(found.x, dtype=float))
     best = max(map(search, tops))
@@ -277,10 +302,12 @@ def _tops(search, reserved):
 
 
 def _climbed(search, known, reserved, rng):
-    """Return the best point that climbs with linearized outputs reach, and a root of the covariance there."""
+    """Return the best point of climbs with linearized outputs, and a covariance root there."""
     x = np.array(search.x)
     structure = known.structure
-    climbs = Climbs(structure, x, search.all_values(), search.outputs(x, known), rng=rng, most=search.left // 2)
+    climbs = Climbs(
+        structure, x, search.all_values(), search.outputs(x, known), rng=rng, most=search.left // 2
+    )
     while 0 < len(points := climbs.propose()) <= search.left - reserved:
         search.look(points)
         climbs.tell(np.array([search(point) for point in points]), search.outputs(points, known))
@@ -288,7 +315,7 @@ def _climbed(search, known, reserved, rng):
 
 
 def _spread(search, tops, steps, n_points, rng):
-    """Return points (k, d): the best maximum, and others around the maxima, only as far as the density is still high.
+    """Return points (k, d): the best maximum, and others near maxima where the density is high.
 
     The steps (d, d) are a root of the covariance of those around a maximum.
     """
@@ -308,7 +335,7 @@ def _spread(search, tops, steps, n_points, rng):
 
 
 def _widths(search, top):
-    """Find for each coordinate the step, within a factor of two, that costs half a nat, by few evaluations."""
+    """Find each coordinate's step that costs half a nat, to a factor of two, by few evaluations."""
     best = search(top)
     widths = np.empty(len(top))
     for j in range(len(top)):
@@ -325,9 +352,13 @@ def _widths(search, top):
 
 
 def _nothing(search, bounds):
-    where = f"at the usual start points, and {TRIED}" if bounds is None else f"between bounds={bounds!r}"
+    where = (
+        f"at the usual start points, and {TRIED}"
+        if bounds is None
+        else f"between bounds={bounds!r}"
+    )
     last = "" if search.failure is None else f"; some failed ({search.failure.args[0]})"
     return (
-        f"the log-density is -inf at each of {search.evaluate.n_evaluations} points {where}{last}: give bounds "
-        "between which the density is positive, or more max_evaluations"
+        f"the log-density is -inf at each of {search.evaluate.n_evaluations} points {where}{last}: "
+        "give bounds between which the density is positive, or more max_evaluations"
     )

@@ -1,6 +1,7 @@
-"""Encode the frozen surrogates of a run as the group ``surrogate`` of its result: plain text, no pickles.
+"""Encode a run's frozen surrogates as its result's group ``surrogate``: plain text, no pickles.
 
-All variables have the dimension ``chain``, so that results can be joined along it: each chain has a piece of the text.
+All variables have the dimension ``chain``, so that results can be joined along it: each chain has a
+piece of the text.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Frozen:
     chains : int
         Number of chains in total; each surrogate, in order, has the same number of them.
     constrain : callable or None
-        From unconstrained vectors (n, d) to the parameters by name; None if only the model can do it.
+        From unconstrained vectors (n, d) to the parameters by name; None if only the model can do
+        it.
     """
 
     densities: tuple[Density, ...]
@@ -43,11 +45,14 @@ class Frozen:
         return self.densities[chain * len(self.densities) // self.chains]
 
 
-def flattened(densities: Sequence[Density | None], blocks: Mapping[str, Any] | None) -> Plain | None:
+def flattened(
+    densities: Sequence[Density | None], blocks: Mapping[str, Any] | None
+) -> Plain | None:
     """Return the frozen surrogates of a run, and how parameters lie in the vector, as plain data.
 
-    None if one of the runs has no frozen surrogate. ``blocks`` is that of a :class:`kmc.model.space.ParameterSpace`,
-    or None; it is left out if it has a transform of the user's own, so that only the model can constrain parameters.
+    None if one of the runs has no frozen surrogate. ``blocks`` is that of a
+    :class:`kmc.model.space.ParameterSpace`, or None; it is left out if it has a transform of the
+    user's own, so that only the model can constrain parameters.
     """
     if any(density is None for density in densities) or not densities:
         return None
@@ -72,32 +77,35 @@ def as_group(parts: Plain, chains: int) -> Any:
         coords={"chain": np.arange(chains)},
         attrs={
             "inference_library_version": __version__,
-            "description": "the frozen surrogate, which kmc.resample reads: a piece for each chain of JSON and of the "
-            "bytes of its arrays as base64; the index of the chain in its run, and the run's number of chains",
+            "description": "the frozen surrogate, which kmc.resample reads: a piece for each chain "
+            "of JSON and of the bytes of its arrays as base64; the index of the chain in its run, "
+            "and the run's number of chains",
         },
     )
 
 
 def decoded(group: Any) -> list[Frozen]:
-    """Rebuild what :func:`as_group` made; of several results that were joined along their chains, each one.
+    """Rebuild what :func:`as_group` made; of several results joined along their chains, each one.
 
     Raises
     ------
     ValueError
-        It was not written by a compatible version of kmc, does not have all chains of a run, or is not a surrogate
-        that can be evaluated safely.
+        It was not written by a compatible version of kmc, does not have all chains of a run, or is
+        not a surrogate that can be evaluated safely.
     """
     if not {"index", "chains", "structure", "numbers"} <= set(group):
         raise _unreadable(group, "it is of another layout")
-    index, sizes, structures, numbers = (group[name].values for name in ("index", "chains", "structure", "numbers"))
+    index, sizes, structures, numbers = (
+        group[name].values for name in ("index", "chains", "structure", "numbers")
+    )
     found, first = [], 0
     while first < len(index):
         size = int(sizes[first])
         own = slice(first, first + size)
         if not (0 < size <= len(index) and np.array_equal(index[own], np.arange(size))):
             raise ValueError(
-                f"its chains have the indices {index.tolist()} in their runs, of {sizes.tolist()} chains: keep all "
-                "chains of a run, which share a surrogate, in their order"
+                f"its chains have the indices {index.tolist()} in their runs, of {sizes.tolist()} "
+                "chains: keep all chains of a run, which share a surrogate, in their order"
             )
         try:
             parts = Plain("".join(structures[own]), base64.b64decode("".join(numbers[own])), [])
@@ -109,7 +117,7 @@ def decoded(group: Any) -> list[Frozen]:
 
 
 def unpacked(content: bytes, chains: int) -> tuple[Any, Frozen]:
-    """Return the group and the surrogates of the bytes in a store; raises what :func:`unflattened` does."""
+    """Return group and surrogates of the bytes in a store; raise what :func:`unflattened` does."""
     parts = Plain.unpacked(content)
     return as_group(parts, chains), unflattened(parts, chains)
 
@@ -120,12 +128,16 @@ def unflattened(parts: Plain, chains: int) -> Frozen:
     Raises
     ------
     Exception
-        Of any kind, if the parts are not from :func:`flattened` of this version; among them what compiled loops, which
-        do not check indices, could not be given.
+        Of any kind, if the parts are not from :func:`flattened` of this version; among them what
+        compiled loops, which do not check indices, could not be given.
     """
     content = restore(parts)
     densities, blocks = content["densities"], content["blocks"]
-    if not (densities and chains % len(densities) == 0 and all(type(density) is Density for density in densities)):
+    if not (
+        densities
+        and chains % len(densities) == 0
+        and all(type(density) is Density for density in densities)
+    ):
         raise ValueError(f"{len(densities)} surrogates of {chains} chains")
     dim = densities[0].dim
     for density in densities:
@@ -143,7 +155,7 @@ def unflattened(parts: Plain, chains: int) -> Frozen:
 
 
 def pieces(text: str, count: int) -> np.ndarray:
-    """Split a text into pieces of nearly equal size, as an array of a type that every xarray can write."""
+    """Split a text into pieces of nearly equal size, as an array that every xarray can write."""
     ends = [i * len(text) // count for i in range(count + 1)]
     return np.array([text[a:b] for a, b in itertools.pairwise(ends)])
 
@@ -155,8 +167,8 @@ def blocks_of(model: Model) -> Mapping[str, Any] | None:
 
 def _unreadable(group: Any, why: str) -> ValueError:
     return ValueError(
-        f"the group surrogate was written by kmc {group.attrs.get('inference_library_version')} and cannot be read by "
-        f"kmc {__version__}: {why}"
+        f"the group surrogate was written by kmc {group.attrs.get('inference_library_version')} "
+        f"and cannot be read by kmc {__version__}: {why}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Take existing evaluations (``history=``) from arrays, stores, results or recorded calls (``kmc.record``)."""
+"""Take existing evaluations (``history=``) from arrays, stores, results or ``kmc.record``."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MOST = 20_000  # points that are kept; a fit selects among them
 _OTHER_DATA = 0.1  # nats, in the median, between values in the history and those of its outputs
 _GUESSES = 64  # draws of the prior, for parameters that a recorded simulator does not get
 _EXPECTED = (
-    "expected (x, values) with points x (n, d) and what log_density returned there (n,), the path of a store, or a "
-    "result of kmc.sample"
+    "expected (x, values) with points x (n, d) and what log_density returned there (n,), the path "
+    "of a store, or a result of kmc.sample"
 )
 
 
@@ -36,18 +36,21 @@ class Given(NamedTuple):
 
     x: np.ndarray  # (n, d), unconstrained
     values: np.ndarray  # (n,), log-Jacobians included; -inf where the density is zero
-    outputs: np.ndarray | None = None  # (n, k) of a simulator, as they are learned; NaN where they are not known
+    # (n, k) of a simulator, as they are learned; NaN where they are not known
+    outputs: np.ndarray | None = None
 
     @property
     def digest(self) -> str:
         """Hash of the bytes, to tell histories apart."""
-        return hashlib.sha256(b"".join(part.tobytes() for part in self if part is not None)).hexdigest()[:16]
+        return hashlib.sha256(
+            b"".join(part.tobytes() for part in self if part is not None)
+        ).hexdigest()[:16]
 
     def starts(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Return at most so many distinct points to start at.
 
-        They are drawn at random from points no further below the highest than nearly all of a Gaussian's mass; if these
-        are too few, the highest points are taken.
+        They are drawn at random from points no further below the highest than nearly all of a
+        Gaussian's mass; if these are too few, the highest points are taken.
         """
         _, first = np.unique(self.x, axis=0, return_index=True)
         rows = first[np.isfinite(self.values[first])]
@@ -59,7 +62,7 @@ class Given(NamedTuple):
 
 
 def as_given(history: Any, model: Model) -> Given | None:
-    """Return a history as evaluations in the sampler's coordinates, without repetitions; None for None.
+    """Return a history as distinct evaluations in the sampler's coordinates; None for None.
 
     Raises
     ------
@@ -90,24 +93,27 @@ def _of_arrays(history, model):
     except (TypeError, ValueError) as error:
         raise TypeError(f"history has the values {_short(history[1])}: {_EXPECTED}") from error
     if values.shape != (len(x),):
-        raise ValueError(f"history has {len(x)} points and values of shape {values.shape}: expected ({len(x)},)")
+        raise ValueError(
+            f"history has {len(x)} points and values of shape {values.shape}: expected ({len(x)},)"
+        )
     wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
     if len(wrong):
         raise ValueError(
-            f"history has the value {values[wrong[0]]} at point {wrong[0]}: expected finite numbers, or -inf where the "
-            "density is zero"
+            f"history has the value {values[wrong[0]]} at point {wrong[0]}: expected finite "
+            "numbers, or -inf where the density is zero"
         )
     return Given(x, values + model.log_added(x) if model.named else values)
 
 
 def _of_record(history, model):
-    """Return evaluations from recorded calls of the log-density, the log-likelihood, or the residuals.
+    """Return evaluations from recorded calls of the log-density, log-likelihood or residuals.
 
     Calls at a bound or outside are left out.
     """
     if model.space is not None:
         raise TypeError(
-            "history is a record, and the model has a space of its own: pass unconstrained points, (x, values)"
+            "history is a record, and the model has a space of its own: pass unconstrained "
+            "points, (x, values)"
         )
     if model.simulation is not None:
         return _of_simulations(history, model, model.simulation)
@@ -115,17 +121,25 @@ def _of_record(history, model):
     x, values, refused = [], [], None
     for point, value in zip(history.points, history.values, strict=True):
         named = isinstance(point, Mapping)
-        row = {name: each[None] for name, each in point.items() if name in model.dims} if named else point[None]
+        row = (
+            {name: each[None] for name, each in point.items() if name in model.dims}
+            if named
+            else point[None]
+        )
         try:
             row = model.start_points(row, 1, "history")
         except ValueError as error:
             refused = refused or error
             continue
         if residual is not None:
-            value = residual.of(value, {name: each[0] for name, each in model.constrain(row).items()})
+            value = residual.of(
+                value, {name: each[0] for name, each in model.constrain(row).items()}
+            )
         number = number_of(value[0] if isinstance(value, tuple) else value)
         if number is None:
-            raise TypeError(f"history has the value {_short(value)}: expected what the model's function returns")
+            raise TypeError(
+                f"history has the value {_short(value)}: expected what the model's function returns"
+            )
         x.append(row[0])
         values.append(number)
     if refused is not None and not x:
@@ -139,12 +153,14 @@ def _of_record(history, model):
 def _of_simulations(history, model, simulation):
     """Return evaluations from recorded calls of a simulator.
 
-    Parameters that it does not get have the values, among draws of the prior, at which the density is highest.
+    Parameters that it does not get have the values, among draws of the prior, at which the density
+    is highest.
     """
     known = structured(model)
     if known is None:
         raise TypeError(
-            "history is a record of a simulator whose outputs cannot be learned: pass points and log-densities"
+            "history is a record of a simulator whose outputs cannot be learned: pass points and "
+            "log-densities"
         )
     inputs = [name for name in simulation.inputs if name in model.dims]
     others = [name for name in model.dims if name not in inputs]
@@ -152,7 +168,10 @@ def _of_simulations(history, model, simulation):
     x, values, outputs = [], [], []
     for point, returned in zip(history.points, history.values, strict=True):
         if not isinstance(point, Mapping) or not set(inputs) <= set(point):
-            raise TypeError(f"history has a call with {_short(point)}: expected the simulator's inputs, {inputs}")
+            raise TypeError(
+                f"history has a call with {_short(point)}: expected the simulator's inputs, "
+                f"{inputs}"
+            )
         own = {name: np.repeat(point[name][None], _GUESSES, axis=0) for name in inputs}
         try:
             rows = model.start_points(own | {name: guesses[name] for name in others}, 1, "history")
@@ -160,9 +179,17 @@ def _of_simulations(history, model, simulation):
             continue
         by_name = returned if simulation.by_name else {OUTPUT: returned}
         shapes = {name: np.shape(one.observed) for name, one in known.likelihoods.items()}
-        if not isinstance(by_name, Mapping) or {name: np.shape(each) for name, each in by_name.items()} != shapes:
-            raise TypeError(f"history has a call that returned {_short(returned)}: expected outputs of shapes {shapes}")
-        found = known.outputs([{f"{OUTPUTS}.{name}": np.asarray(each, float) for name, each in by_name.items()}])
+        if (
+            not isinstance(by_name, Mapping)
+            or {name: np.shape(each) for name, each in by_name.items()} != shapes
+        ):
+            raise TypeError(
+                f"history has a call that returned {_short(returned)}: expected outputs of shapes "
+                f"{shapes}"
+            )
+        found = known.outputs(
+            [{f"{OUTPUTS}.{name}": np.asarray(each, float) for name, each in by_name.items()}]
+        )
         heights = log_densities(known.structure, rows, np.repeat(found, _GUESSES, axis=0))
         best = int(np.argmax(np.nan_to_num(heights, nan=-np.inf)))
         x.append(rows[best])
@@ -179,32 +206,57 @@ def _of_store(path, model):
     _check_names(f"history={os.fspath(path)!r}", shapes, x.shape[1], model)
     values = np.where(values < np.inf, values, -np.inf)  # where the function failed, too
     known = structured(model)
-    return Given(x, values) if known is None else _with_outputs(x, values, _outputs(blobs, len(x), known), known)
+    return (
+        Given(x, values)
+        if known is None
+        else _with_outputs(x, values, _outputs(blobs, len(x), known), known)
+    )
 
 
 def _of_result(idata, model):
-    """Return what the chains accepted and what a short run learned from; a store has all evaluations of its run."""
+    """Return what the chains accepted and what a short run learned from.
+
+    A store has all evaluations of its run.
+    """
     if idata.attrs.get("inference_library") != "kmc":
-        raise ValueError(f"history is a result of {idata.attrs.get('inference_library')}, not of kmc: {_EXPECTED}")
-    names = [name.rpartition("/")[2] for name in (idata.groups() if callable(idata.groups) else idata.groups)]
+        raise ValueError(
+            f"history is a result of {idata.attrs.get('inference_library')}, not of kmc: "
+            f"{_EXPECTED}"
+        )
+    names = [
+        name.rpartition("/")[2]
+        for name in (idata.groups() if callable(idata.groups) else idata.groups)
+    ]
     group = "unconstrained_posterior" if "unconstrained_posterior" in names else "posterior"
     x = np.asarray(idata[group]["x"].transpose("chain", "draw", ...).values, dtype=float)
     values = np.asarray(idata["sample_stats"]["lp"].transpose("chain", "draw").values, dtype=float)
     _check_names("history", list(idata["posterior"].data_vars), x.shape[2], model)
     x, values = x.reshape(-1, x.shape[2]), values.ravel()
-    more, levels = evaluations_of(idata, x.shape[1], "history") if EVALUATIONS in names else (x[:0], values[:0])
+    more, levels = (
+        evaluations_of(idata, x.shape[1], "history")
+        if EVALUATIONS in names
+        else (x[:0], values[:0])
+    )
     every, all_values = np.vstack([x, more]), np.append(values, levels)
     if (known := structured(model)) is None:
         return Given(every, all_values)
     group = idata[OUTPUTS].data_vars if OUTPUTS in names else {}
     arrays = {name: one.transpose("chain", "draw", ...).values for name, one in group.items()}
-    blobs = {f"{OUTPUTS}.{name}": each.reshape(-1, *each.shape[2:]) for name, each in arrays.items()}
-    further = outputs_of(idata, len(more), known) if len(more) else np.empty((0, len(known.structure.data.observed)))
-    return _with_outputs(every, all_values, np.vstack([_outputs(blobs, len(x), known), further]), known)
+    blobs = {
+        f"{OUTPUTS}.{name}": each.reshape(-1, *each.shape[2:]) for name, each in arrays.items()
+    }
+    further = (
+        outputs_of(idata, len(more), known)
+        if len(more)
+        else np.empty((0, len(known.structure.data.observed)))
+    )
+    return _with_outputs(
+        every, all_values, np.vstack([_outputs(blobs, len(x), known), further]), known
+    )
 
 
 def _outputs(blobs: Mapping[str, np.ndarray], n: int, known: Structured) -> np.ndarray:
-    """Return the outputs (n, k) of evaluations as they are learned, from blobs (n, ...); NaN if these are others."""
+    """Return outputs (n, k) as they are learned, from blobs (n, ...); NaN if these are others."""
     none = np.full((n, len(known.structure.data.observed)), np.nan)
     own = {f"{OUTPUTS}.{name}": np.shape(one.observed) for name, one in known.likelihoods.items()}
     if not all(
@@ -215,8 +267,13 @@ def _outputs(blobs: Mapping[str, np.ndarray], n: int, known: Structured) -> np.n
     return known.outputs([{name: blobs[name][i] for name in own} for i in range(n)])
 
 
-def _with_outputs(x: np.ndarray, values: np.ndarray, outputs: np.ndarray, known: Structured) -> Given:
-    """Return evaluations with outputs (n, k); if they were made with other data, with the values that they have now."""
+def _with_outputs(
+    x: np.ndarray, values: np.ndarray, outputs: np.ndarray, known: Structured
+) -> Given:
+    """Return evaluations with outputs (n, k).
+
+    If they were made with other data, they get the values that they have now.
+    """
     outputs[~np.isfinite(values)] = np.nan
     rows = np.isfinite(outputs).all(axis=1)
     if not rows.any():
@@ -228,7 +285,7 @@ def _with_outputs(x: np.ndarray, values: np.ndarray, outputs: np.ndarray, known:
 
 
 def evaluations_of(idata: Any, dim: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (n, dim) and values (n,) of the group of evaluations, which may be from any file.
+    """Return points (n, dim) and values (n,) of a group of evaluations from any file.
 
     Raises
     ------
@@ -245,12 +302,14 @@ def evaluations_of(idata: Any, dim: int, name: str) -> tuple[np.ndarray, np.ndar
         and rows.any()
         and (values[rows] < np.inf).all()
     ):
-        raise ValueError(f"{name} has evaluations that no run makes: values {values.shape} at points {x.shape}")
+        raise ValueError(
+            f"{name} has evaluations that no run makes: values {values.shape} at points {x.shape}"
+        )
     return x[rows].astype(float), values[rows].astype(float)
 
 
 def outputs_of(idata: Any, n: int, known: Structured) -> np.ndarray:
-    """Return the outputs (n, k) of the group of evaluations, as they are learned; NaN where they are not known."""
+    """Return outputs (n, k) of the group of evaluations, as they are learned; NaN where unknown."""
     arrays = {name: one.values for name, one in idata[EVALUATIONS].data_vars.items()}
     rows = ~np.isnan(arrays["lp"])
     group = {name: one[rows] for name, one in arrays.items() if one.shape[:2] == rows.shape}
@@ -263,8 +322,8 @@ def outputs_of(idata: Any, n: int, known: Structured) -> np.ndarray:
 def _check_names(what: str, names: Any, dim: int, model: Model) -> None:
     if set(names) != set(model.dims) or dim != model.dim:
         raise ValueError(
-            f"{what} is of a run with the parameters {', '.join(names)} ({dim} numbers): expected those of this model, "
-            f"{', '.join(model.dims)} ({model.dim} numbers)"
+            f"{what} is of a run with the parameters {', '.join(names)} ({dim} numbers): expected "
+            f"those of this model, {', '.join(model.dims)} ({model.dim} numbers)"
         )
 
 
@@ -279,7 +338,11 @@ def _thinned(given):
 
 
 def _short(value):
-    text = repr(value) if not isinstance(value, Mapping) else f"a mapping of {', '.join(map(repr, value))}"
+    text = (
+        repr(value)
+        if not isinstance(value, Mapping)
+        else f"a mapping of {', '.join(map(repr, value))}"
+    )
     return text if len(text) <= 120 else text[:117] + "..."
 
 
@@ -290,14 +353,15 @@ def record(f: Callable[..., Any]) -> Record:
     ----------
     f : callable
         The log-density of a model, its log-likelihood, its simulator, or its function of residuals
-        (:func:`kmc.from_residual`). Its first argument is an array (d,), a dict of parameters by name, or an
-        ``lmfit.Parameters``. Of an objective that an optimizer minimizes, record the function inside,
-        ``lambda x: -recorded(x)``.
+        (:func:`kmc.from_residual`). Its first argument is an array (d,), a dict of parameters by
+        name, or an ``lmfit.Parameters``. Of an objective that an optimizer minimizes, record the
+        function inside, ``lambda x: -recorded(x)``.
 
     Returns
     -------
     Record
-        With the lists ``points`` and ``values``, which are copies. Calls in other processes are not recorded.
+        With the lists ``points`` and ``values``, which are copies. Calls in other processes are not
+        recorded.
 
     Raises
     ------
@@ -312,7 +376,9 @@ def record(f: Callable[..., Any]) -> Record:
     ...     return -50.0 * (x[1] - x[0] ** 2) ** 2 - 0.5 * (1 - x[0]) ** 2
     >>> recorded = kmc.record(log_density)
     >>> found = scipy.optimize.minimize(lambda x: -recorded(x), [-1.0, 1.0], method="Nelder-Mead")
-    >>> idata = kmc.sample(log_density, dim=2, history=recorded, max_evaluations=500, seed=1, progress=False)
+    >>> idata = kmc.sample(
+    ...     log_density, dim=2, history=recorded, max_evaluations=500, seed=1, progress=False
+    ... )
     >>> len(recorded.values) == found.nfev, idata.attrs["n_history"] > 50
     (True, True)
     """
@@ -343,7 +409,9 @@ class Record:
     def __call__(self, parameters: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the function, record its parameters and its value, and return the value."""
         if isinstance(parameters, Mapping):
-            point: Any = {name: np.array(getattr(one, "value", one)) for name, one in parameters.items()}
+            point: Any = {
+                name: np.array(getattr(one, "value", one)) for name, one in parameters.items()
+            }
         else:
             point = np.array(parameters, dtype=float)
         value = self._f(parameters, *args, **kwargs)

@@ -26,12 +26,14 @@ Evaluate = Callable[[np.ndarray], np.ndarray]
 
 _TRIES_PER_START = 100
 _WIDE_TRIES = 400
-_LARGEST_DIFFERENCE = 1.0  # nats, in the median, between values in the history and values of the function
-_SPREADS = (0.03, 0.3, 1.0)  # sd of the log of the factors between further start points and the first that was found
+# nats, in the median, between values in the history and values of the function
+_LARGEST_DIFFERENCE = 1.0
+# sd of the log of the factors between further start points and the first that was found
+_SPREADS = (0.03, 0.3, 1.0)
 
 
 class IndependentRun:
-    """A sampler's state from start points to draws; the caller evaluates the log-density in between.
+    """A sampler's state from start points to draws; the caller evaluates the log-density.
 
     Parameters
     ----------
@@ -88,12 +90,15 @@ class IndependentRun:
         return self.warmup_trace.left_out + len(self.warmup_trace)
 
     def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
-        """Evaluate start points until one per chain has positive density; return them (k, d) and their values (k,).
+        """Evaluate start points until one per chain has positive density.
 
-        Points of the history come first, if there is one. Then come the model's own start points, or else uniform ones
-        on [-2, 2]^d, until a limit of evaluations is reached. If one of these points has positive density, all of them
-        are returned, those of zero density included. If none has, points on all scales are searched, and those of
-        positive density are returned. Either way, fewer points than chains may have positive density.
+        Return points (k, d) and their values (k,).
+
+        Points of the history come first, if there is one. Then come the model's own start points,
+        or else uniform ones on [-2, 2]^d, until a limit of evaluations is reached. If one of these
+        points has positive density, all of them are returned, those of zero density included. If
+        none has, points on all scales are searched, and those of positive density are returned.
+        Either way, fewer points than chains may have positive density.
 
         Raises
         ------
@@ -117,10 +122,13 @@ class IndependentRun:
             return points, values
         return self._wide_start(evaluate, rng, len(points))
 
-    def _wide_start(self, evaluate: Evaluate, rng: np.random.Generator, tried: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return points (k, d) of positive density, from a search over all scales, and their values (k,).
+    def _wide_start(
+        self, evaluate: Evaluate, rng: np.random.Generator, tried: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return points (k, d) of positive density, searched on all scales, and their values (k,).
 
-        An error of the function ends the search: far outside its usual domain a function may do anything.
+        An error of the function ends the search: far outside its usual domain a function may do
+        anything.
         """
         __tracebackhide__ = True
         model = self.request.model
@@ -132,7 +140,9 @@ class IndependentRun:
         while len(values) < self.chains and n < allowed:
             batch = next(batches)[: allowed - n]
             if len(values):
-                batch = near(rng, len(batch), points[np.argmax(values)], float(rng.choice(_SPREADS)))
+                batch = near(
+                    rng, len(batch), points[np.argmax(values)], float(rng.choice(_SPREADS))
+                )
             n += len(batch)
             try:
                 found = evaluate(batch)
@@ -142,20 +152,27 @@ class IndependentRun:
                 failure = error
                 break
             positive = np.isfinite(found)
-            points, values = np.vstack([points, batch[positive]]), np.concatenate([values, found[positive]])
+            points, values = (
+                np.vstack([points, batch[positive]]),
+                np.concatenate([values, found[positive]]),
+            )
         if not len(values):
             raise ValueError(_nowhere(model, tried, n, failure)) from failure
         return points, values
 
     def _start_in_history(self, rng, evaluate):
-        """Evaluate points of the history again; if the values differ now, the history is not used."""
+        """Evaluate points of the history again; if values differ now, the history is not used."""
         if self.history is None:
             return np.empty((0, self.request.model.dim)), np.empty(0)
         rows = self.history.starts(rng, self.chains)
         points = self.history.x[rows]
         values = evaluate(points)
         difference = np.abs(values - self.history.values[rows])
-        if not self.request.model.noisy and len(rows) and np.nanmedian(difference) > _LARGEST_DIFFERENCE:
+        if (
+            not self.request.model.noisy
+            and len(rows)
+            and np.nanmedian(difference) > _LARGEST_DIFFERENCE
+        ):
             self.history = None
         return points, values
 
@@ -165,20 +182,23 @@ class IndependentRun:
         Raises
         ------
         ValueError
-            The density is zero at all of them, or the numbers are so large that their squares overflow.
+            The density is zero at all of them, or the numbers are so large that their squares
+            overflow.
         """
         positive = np.isfinite(values)
         if not np.any(positive):
             raise ValueError(
-                f"initial={np.array2string(points, threshold=20)}: the log-density is -inf at every start point; "
+                f"initial={np.array2string(points, threshold=20)}: the log-density is -inf at "
+                f"every start point; "
                 "pass start points at which the density is positive; kmc.find_start looks for some"
             )
         best = np.argmax(np.where(positive, values, -np.inf))
         if np.abs(points[positive]).max() > MOST or abs(values[best]) > MOST:
             raise ValueError(
-                f"the log-density is {values[best]:g} at the best start point, {points[best].tolist()}: numbers beyond "
-                f"{MOST:g} overflow when they are squared; rescale the parameters so that their standard deviations "
-                "are near 1, and check the units of the log-density"
+                f"the log-density is {values[best]:g} at the best start point, "
+                f"{points[best].tolist()}: numbers beyond {MOST:g} overflow when they are squared; "
+                "rescale the parameters so that their standard deviations are near 1, and check "
+                "the units of the log-density"
             )
         outputs = self._outputs(points, values)
         if self._structured is not None and not self._structured.holds(points, values, outputs):
@@ -204,7 +224,10 @@ class IndependentRun:
         )
 
     def propose(self) -> np.ndarray:
-        """Return points (k, d) whose log-density the next sweep needs; the same until ``advance`` is called."""
+        """Return points (k, d) whose log-density the next sweep needs.
+
+        They are the same until ``advance`` is called.
+        """
         assert self._process is not None
         if self._asked is None:
             with single_threaded():
@@ -215,9 +238,14 @@ class IndependentRun:
         """Finish the sweep with these log-densities (k,), and store it."""
         assert self._process is not None and self._asked is not None
         process: Any = self._process
-        further = {"log_prior": self._log_prior(self._asked), "outputs": self._outputs(self._asked, values)}
+        further = {
+            "log_prior": self._log_prior(self._asked),
+            "outputs": self._outputs(self._asked, values),
+        }
         with single_threaded():
-            sweep: Step | None = process.advance(values, **{name: x for name, x in further.items() if x is not None})
+            sweep: Step | None = process.advance(
+                values, **{name: x for name, x in further.items() if x is not None}
+            )
         self._asked = None
         if sweep is not None:
             self._append(sweep)
@@ -243,11 +271,17 @@ class IndependentRun:
         (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
 
     def _log_prior(self, points: np.ndarray) -> np.ndarray | None:
-        """Return the log-prior at points (k, d), if the sampler takes it and the model has it apart."""
+        """Return the log-prior at points (k, d).
+
+        Return None if the sampler does not take it, or the model does not have it apart.
+        """
         return self.request.model.log_prior_apart(points) if self._traits.log_prior else None
 
     def _outputs(self, points: np.ndarray, values: np.ndarray) -> np.ndarray | None:
-        """Return the simulator's outputs at points (k, d) with these values, if the sampler learns from them."""
+        """Return the simulator's outputs at points (k, d) with these values.
+
+        Return None if the sampler does not learn from them.
+        """
         if self._structured is None or not self.warming_up:
             return None
         return self._structured.outputs(self._blobs.of(points, values))
@@ -269,15 +303,18 @@ class IndependentRun:
         return self._process.density if isinstance(self._process, SurrogateState) else None
 
     def evaluated(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return points (n, d) and values (n,) that the surrogate is learned from; None of a sampler without one."""
+        """Return points (n, d) and values (n,) that a surrogate learns from; None without one."""
         return self._process.evaluated if isinstance(self._process, SurrogateState) else None
 
     def left_out(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return points (n, d) and values (n,) that were evaluated before the draws and not learned from, or None."""
+        """Return points (n, d) and values (n,) that were not learned from, or None.
+
+        They were evaluated before the draws.
+        """
         return self._process.left_out if isinstance(self._process, SurrogateState) else None
 
     def learned_outputs(self) -> np.ndarray | None:
-        """Return outputs (n, k) of the model's simulator at these points; None if they are not learned from."""
+        """Return the simulator's outputs (n, k) at these points; None if not learned from."""
         return self._process.learned_outputs if isinstance(self._process, SurrogateState) else None
 
     def checked(self) -> dict[str, Any]:
@@ -290,7 +327,8 @@ class IndependentRun:
         rng = np.random.default_rng(substream(self._seed, Stream.UNVISITED))
         try:
             found = unvisited(density, x, values, draws, rng)
-        except (ValueError, ArithmeticError, KeyboardInterrupt):  # the draws are made: a check must not lose them
+        # the draws are made: a check must not lose them
+        except (ValueError, ArithmeticError, KeyboardInterrupt):
             return report
         if found:
             places = [[*place.x.tolist(), place.value] for place in found]
@@ -318,8 +356,10 @@ def shares(total: int | None, parts: int) -> list[int | None]:
     return [None if total is None else (total + parts - 1 - i) // parts for i in range(parts)]
 
 
-def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Start points (k, d) and their values (k,), dealt out in turn, those of positive density first.
+def dealt(
+    points: np.ndarray, values: np.ndarray, hands: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Deal out start points (k, d) and values (k,) in turn, those of positive density first.
 
     Raises
     ------
@@ -329,8 +369,8 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
     positive = np.isfinite(values)
     if 0 < positive.sum() < hands:
         raise ValueError(
-            f"initial has {positive.sum()} start point(s) at which the density is positive: expected at least {hands}, "
-            "one for each of the independent runs"
+            f"initial has {positive.sum()} start point(s) at which the density is positive: "
+            f"expected at least {hands}, one for each of the independent runs"
         )
     order = np.argsort(~positive, kind="stable")
     rows = [np.sort(order[i::hands]) for i in range(hands)]
@@ -339,15 +379,24 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
 
 def _nowhere(model: Model, tried: int, wide: int, failure: EvaluationError | None) -> str:
     """Return the error message if no start point was found: what was tried, and what to do."""
-    usual = f"uniform on [-2, 2]^{model.dim}" if model.initial_points(np.random.default_rng(0), 1) is None else "random"
+    usual = (
+        f"uniform on [-2, 2]^{model.dim}"
+        if model.initial_points(np.random.default_rng(0), 1) is None
+        else "random"
+    )
     if model.named:
         usual += " (before parameters are constrained)" if usual != "random" else ""
         bounds = "check that log_density and the supports of the parameters agree"
     else:
-        bounds = 'give bounded parameters their bounds, kmc.Model(f, parameters={"a": kmc.Interval(0, 10), ...})'
-    last = f"; the last of them ended in an error ({failure.args[0]})" if failure is not None else ""
+        bounds = (
+            'give bounded parameters their bounds, kmc.Model(f, parameters={"a": '
+            "kmc.Interval(0, 10), ...})"
+        )
+    last = (
+        f"; the last of them ended in an error ({failure.args[0]})" if failure is not None else ""
+    )
     return (
-        f"the log-density is -inf at each of {tried + wide} start points that were tried, {tried} {usual} and {wide} "
-        f"{TRIED}{last}: {bounds}, or pass start points of positive density, initial=...; kmc.find_start searches "
-        "between bounds that you give"
+        f"the log-density is -inf at each of {tried + wide} start points that were tried, {tried} "
+        f"{usual} and {wide} {TRIED}{last}: {bounds}, or pass start points of positive density, "
+        "initial=...; kmc.find_start searches between bounds that you give"
     )

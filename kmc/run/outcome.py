@@ -14,7 +14,13 @@ from kmc.run.executors.base import Measured
 from kmc.run.final_state import GROUP, as_group
 from kmc.run.problems import by_code, problems_of
 from kmc.run.results import data_of, holds_evaluations, learned_evaluations, to_arviz
-from kmc.run.run_statistics import FinishedRun, against_prior, contradiction, drawn_at_both_ends, run_statistics
+from kmc.run.run_statistics import (
+    FinishedRun,
+    against_prior,
+    contradiction,
+    drawn_at_both_ends,
+    run_statistics,
+)
 from kmc.run.run_warnings import WARNINGS
 from kmc.run.store.base import NullRecorder, RecordedRun, RunRecorder
 from kmc.run.trace import Trace, joined
@@ -42,9 +48,13 @@ def outcome(run: JudgedRun, save_warmup: bool) -> tuple[Any, list[str]]:
     """Return the draws so far, as ArviZ holds them, and a message for each cause of problems."""
     request, parts = run.request, run.independent_runs
     model, made, values = request.model, run.n_draws(), run.summary.range
-    trace, warmup = joined([one.trace for one in parts]), joined([one.warmup_trace for one in parts])
+    trace, warmup = (
+        joined([one.trace for one in parts]),
+        joined([one.warmup_trace for one in parts]),
+    )
     densities = [one.density() for one in parts if request.save_surrogate and made]
-    complete = made and (run.ended or run.stopped_by is not None)  # otherwise a check would be in the way
+    # otherwise a check would be in the way
+    complete = made and (run.ended or run.stopped_by is not None)
     reports = [one.checked() if complete else one.report() for one in parts]
     draws = trace.positions.reshape(-1, model.dim)
     evaluations = _evaluations(run)
@@ -54,7 +64,9 @@ def outcome(run: JudgedRun, save_warmup: bool) -> tuple[Any, list[str]]:
         reports=reports,
         made=made,
         draws=made if run.precise else run.draws,
-        precision=None if request.precision is None or not made else (request.precision, error_of(model, trace)),
+        precision=None
+        if request.precision is None or not made
+        else (request.precision, error_of(model, trace)),
         cut="interrupted" if run.interrupted else "" if run.ended else run.stopped_by or "stopped",
         rejected=run.summary.rejected.summary(draws, run.evaluate.n_evaluations),
         density_range=(values.low, values.high) if values.is_of_a_density else None,
@@ -73,12 +85,16 @@ def outcome(run: JudgedRun, save_warmup: bool) -> tuple[Any, list[str]]:
         "not_checked": finished.not_checked(),
     }
     further = {**_final(run), **evaluations}
-    result = to_arviz(model, trace, warmup if save_warmup else None, attrs, data_of(request), densities, further)
+    result = to_arviz(
+        model, trace, warmup if save_warmup else None, attrs, data_of(request), densities, further
+    )
     return result, [problem.message for problem in problems]
 
 
-def facts_of(run: JudgedRun, reports: Sequence[Mapping[str, Any]], draws: np.ndarray | None = None) -> dict[str, Any]:
-    """Return a description of a run and its cost so far, with the reports of its samplers, for the attributes.
+def facts_of(
+    run: JudgedRun, reports: Sequence[Mapping[str, Any]], draws: np.ndarray | None = None
+) -> dict[str, Any]:
+    """Describe a run and its cost so far, with its samplers' reports, for the attributes.
 
     Of rejected points, those near the ``draws`` (n, d) come first.
     """
@@ -109,7 +125,9 @@ def facts_of(run: JudgedRun, reports: Sequence[Mapping[str, Any]], draws: np.nda
 
 def _spent(run: JudgedRun) -> Spent:
     learns = run.request.sampler.name in ("kernel-hmc", "score-hmc")
-    return Spent(run.evaluate.n_evaluations, run.n_evaluations_warmup, run.request.model.dim, learns)
+    return Spent(
+        run.evaluate.n_evaluations, run.n_evaluations_warmup, run.request.model.dim, learns
+    )
 
 
 def _statistics(trace: Trace, independent_runs: int) -> dict[str, float]:
@@ -124,12 +142,15 @@ def _statistics(trace: Trace, independent_runs: int) -> dict[str, float]:
 
 
 def _contradiction(run: JudgedRun, densities: Sequence[Density | None]) -> str:
-    """Return how draws and surrogates of a complete run with exact values differ; empty if they do not."""
+    """Return how draws and surrogates of a complete run with exact values differ; empty if not."""
     if not run.ended or run.request.model.noisy or all(density is None for density in densities):
         return ""
     try:
-        return contradiction([one.trace for one in run.independent_runs], densities, run.request.seed)
-    except (ValueError, ArithmeticError, KeyboardInterrupt):  # the draws are made: a check must not lose them
+        return contradiction(
+            [one.trace for one in run.independent_runs], densities, run.request.seed
+        )
+    # the draws are made: a check must not lose them
+    except (ValueError, ArithmeticError, KeyboardInterrupt):
         return ""
 
 
@@ -153,15 +174,24 @@ def _final(run: JudgedRun) -> dict[str, Any]:
 
     Empty if there is no such state, and for a run with a store, which has it there.
     """
-    whole = run.ended or run.stopped_by is not None  # otherwise something was raised in the middle of a sweep
-    if not (whole and run.request.save_surrogate and run.n_draws() and isinstance(run.recorder, NullRecorder)):
+    # otherwise something was raised in the middle of a sweep
+    whole = run.ended or run.stopped_by is not None
+    if not (
+        whole
+        and run.request.save_surrogate
+        and run.n_draws()
+        and isinstance(run.recorder, NullRecorder)
+    ):
         return {}
     group = as_group(run)
     return {} if group is None else {GROUP: group}
 
 
 def _together(reports: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the facts of a single independent run; for several, a list of each fact, in their order."""
+    """Return the facts of one independent run; for several, a list of each fact, in their order."""
     if len(reports) == 1:
         return reports[0]
-    return {name: [report.get(name) for report in reports] for name in dict.fromkeys(k for r in reports for k in r)}
+    return {
+        name: [report.get(name) for report in reports]
+        for name in dict.fromkeys(k for r in reports for k in r)
+    }

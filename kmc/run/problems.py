@@ -1,7 +1,8 @@
 """Warnings of a run: the record of one, those that a run has, and how a result keeps them.
 
-A result has the sentences in ``attrs["warnings"]`` and the codes in ``attrs["warning_codes"]``, in the same order, so
-that a script need not match English. The table of all warnings is :mod:`kmc.run.run_warnings`.
+A result has the sentences in ``attrs["warnings"]`` and the codes in ``attrs["warning_codes"]``, in
+the same order, so that a script need not match English. The table of all warnings is
+:mod:`kmc.run.run_warnings`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from kmc.run.run_statistics import FinishedRun
 
 Said = tuple[str, str] | None
-"""What was found, and what to do: without a full stop, the first with a capital letter. None if all is well."""
+"""What was found, and what to do; None if all is well.
+
+Both are without a full stop, and the first begins with a capital letter.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class RunWarning:
     help : str
         A paragraph for ``docs/warnings.md``, in Markdown.
     of_draws : bool
-        Whether it says that the draws are not those of the posterior, so that no number made of them is right.
+        Whether it says that the draws are not those of the posterior, so that no number made of
+        them is right.
     without_draws : bool
         Whether it is checked of a run that has no draws, too.
     explains : tuple of str
@@ -62,8 +67,12 @@ class Problem(NamedTuple):
     @property
     def message(self) -> str:
         """The sentence, one more about the consequences, and the code in brackets."""
-        listed = "; ".join(f"{found[0].lower()}{found[1:]} [{code}]" for code, found in self.consequences.items())
-        return f"{self.sentence}{f' Likely consequences: {listed}.' if listed else ''} [{self.code}]"
+        listed = "; ".join(
+            f"{found[0].lower()}{found[1:]} [{code}]" for code, found in self.consequences.items()
+        )
+        return (
+            f"{self.sentence}{f' Likely consequences: {listed}.' if listed else ''} [{self.code}]"
+        )
 
 
 def problems_of(run: FinishedRun, table: Sequence[RunWarning]) -> list[Problem]:
@@ -111,7 +120,9 @@ def warnings(idata: Any) -> dict[str, str]:
     Examples
     --------
     >>> import kmc
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=20, sampler="random-walk", seed=1, progress=False)
+    >>> idata = kmc.sample(
+    ...     lambda x: -0.5 * x @ x, dim=2, draws=20, sampler="random-walk", seed=1, progress=False
+    ... )
     >>> sorted(kmc.warnings(idata))
     ['chains-disagree', 'few-tail-draws']
     """
@@ -123,12 +134,14 @@ def warnings(idata: Any) -> dict[str, str]:
         ) from error
     sentences, codes = sentences_of(attrs), sentences_of(attrs, "warning_codes")
     if len(sentences) != len(codes):
-        raise ValueError(f"idata has {len(sentences)} warnings and {len(codes)} codes: expected one for each")
+        raise ValueError(
+            f"idata has {len(sentences)} warnings and {len(codes)} codes: expected one for each"
+        )
     return dict(zip(codes, sentences, strict=True))
 
 
 def sentences_of(attrs: Mapping[str, Any], name: str = "warnings") -> list[str]:
-    """Return the sentences, or the codes, in the attributes of a result, which may be from any file.
+    """Return the sentences, or the codes, in the attributes of a result from any file.
 
     Raises
     ------

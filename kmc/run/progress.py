@@ -19,7 +19,8 @@ from kmc.samplers.base import Step
 
 _RECENT = 100  # sweeps whose acceptance is averaged
 _LEAST_GROWTH = 1 / 2  # of the draws, from one effective sample size to the next
-_NUMBERS_PER_DRAW = 20  # per chain: the ESS of so many numbers costs 3 μs, a draw with its evaluation 1 ms
+# per chain: the ESS of so many numbers costs 3 μs, a draw with its evaluation 1 ms
+_NUMBERS_PER_DRAW = 20
 _KIND = "numba:compile"  # not issued for code loaded from the cache on disk
 
 
@@ -56,7 +57,9 @@ class Meter:
         """Record what the independent runs just did."""
         made = [sweep for sweep in sweeps if sweep is not None]
         if made:
-            self._acceptance.append(sum(float(sweep.stats["acceptance_rate"].mean()) for sweep in made) / len(made))
+            self._acceptance.append(
+                sum(float(sweep.stats["acceptance_rate"].mean()) for sweep in made) / len(made)
+            )
         self._n_divergences += sum(
             int(np.count_nonzero(sweep.stats["diverging"])) for sweep in made if not sweep.warmup
         )
@@ -96,7 +99,9 @@ class Meter:
             n_evaluations=n_evaluations,
             max_evaluations=self._max_evaluations,
             ess=self._ess,
-            acceptance_rate=sum(self._acceptance) / len(self._acceptance) if self._acceptance else float("nan"),
+            acceptance_rate=sum(self._acceptance) / len(self._acceptance)
+            if self._acceptance
+            else float("nan"),
             n_divergences=self._n_divergences,
             n_refits=sum(int(one.report().get("n_refits", 0)) for one in independent_runs),
             elapsed=self.elapsed,
@@ -104,7 +109,9 @@ class Meter:
             planned_evaluations=planned,
         )
 
-    def _look_at_ess(self, phase: str, draw: int, independent_runs: Sequence[IndependentRun]) -> None:
+    def _look_at_ess(
+        self, phase: str, draw: int, independent_runs: Sequence[IndependentRun]
+    ) -> None:
         if draw < self._ess_due and phase != "done":
             return
         positions = joined([one.trace for one in independent_runs]).positions
@@ -113,7 +120,7 @@ class Meter:
 
 
 def sooner(remaining: float | None, limit: float) -> float | None:
-    """Return the estimate, or the limit if that is sooner or there is no estimate; None without both.
+    """Return the estimate, or the limit if that is sooner or the only one; None without both.
 
     Examples
     --------
@@ -126,7 +133,7 @@ def sooner(remaining: float | None, limit: float) -> float | None:
 
 
 def next_look(draw: int, dim: int) -> int:
-    """Return the number of draws per chain at the next computation of the ESS, after one at ``draw``.
+    """Return the number of draws per chain at the next computation of the ESS after ``draw``.
 
     Examples
     --------
@@ -144,7 +151,7 @@ class Pace:
         self._began, self._done = 0.0, 0.0
 
     def remaining(self, phase: str, elapsed: float, done: float | None) -> float | None:
-        """Return the seconds to the end, from the seconds since the start and the completed fraction of the phase.
+        """Return the seconds to the end, from those elapsed and the completed fraction of a phase.
 
         Examples
         --------
@@ -179,9 +186,10 @@ class Progress:
         True evaluations so far.
     max_evaluations : int or None
     ess : float
-        Bulk effective sample size of the worst parameter over all chains, at its last computation: after 10 draws, then
-        each time the draws have grown by half (by more if there are many parameters), and at the end.
-        ``benchmarks/run.py`` measures the cost. NaN before the first one, and while a parameter has never moved.
+        Bulk effective sample size of the worst parameter over all chains, at its last computation:
+        after 10 draws, then each time the draws have grown by half (by more if there are many
+        parameters), and at the end. ``benchmarks/run.py`` measures the cost. NaN before the first
+        one, and while a parameter has never moved.
     acceptance_rate : float
         Mean acceptance probability over the last 100 sweeps; NaN before the first sweep.
     n_divergences : int
@@ -191,11 +199,11 @@ class Progress:
     elapsed : float
         Seconds since the start.
     remaining : float or None
-        Seconds to the end at the pace of this phase, without the time of numba's compilation; limited by ``max_time``.
-        None if unknown (a warm-up that no budget limits).
+        Seconds to the end at the pace of this phase, without the time of numba's compilation;
+        limited by ``max_time``. None if unknown (a warm-up that no budget limits).
     planned_evaluations : int or None
-        Evaluations of the whole run at most, warm-up included, as known at the start. Without ``max_evaluations``:
-        approximately the cost of the longest warm-up and of the draws.
+        Evaluations of the whole run at most, warm-up included, as known at the start. Without
+        ``max_evaluations``: approximately the cost of the longest warm-up and of the draws.
     """
 
     phase: str
@@ -217,7 +225,9 @@ class Progress:
         return fraction(self.phase, self.draw, self.draws, self.n_evaluations, self.max_evaluations)
 
 
-def fraction(phase: str, draw: int, draws: int | None, n_evaluations: int, max_evaluations: int | None) -> float | None:
+def fraction(
+    phase: str, draw: int, draws: int | None, n_evaluations: int, max_evaluations: int | None
+) -> float | None:
     """Return the completed fraction of a phase; parameters as in :class:`Progress`."""
     if phase == "done":
         return 1.0
@@ -243,7 +253,8 @@ class Compilation(event.Listener):
     def __init__(self) -> None:
         self.seconds = 0.0
         self.tell: Callable[[], Any] = bool
-        self._depth = 0  # compilation is nested: a function is compiled within the compilation of its caller
+        # compilation is nested: a function is compiled within the compilation of its caller
+        self._depth = 0
         self._began = 0.0
 
     def on_start(self, event: Any) -> None:

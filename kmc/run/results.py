@@ -1,4 +1,4 @@
-"""Lay out finished draws for ArviZ: InferenceData with ArviZ < 1, an xarray DataTree with ArviZ >= 1."""
+"""Lay out finished draws for ArviZ: InferenceData (ArviZ < 1) or an xarray DataTree (>= 1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from kmc.surrogate.density import Density
 from kmc.unwritable import import_arviz
 
 _INT64 = np.iinfo(np.int64)
-_LEARNED_AGAIN = 1000  # evaluations of a run whose surrogate may be in doubt: a result holds them all
+# evaluations of a run whose surrogate may be in doubt: a result holds them all
+_LEARNED_AGAIN = 1000
 N_DRAWS = 500
 
 
@@ -45,21 +46,24 @@ def to_arviz(
     Parameters
     ----------
     model : Model
-        Gives names and constraints of the draws; the unconstrained vectors of a model with names go to the group
-        ``unconstrained_posterior``, as the variable ``x``. Further outputs of its function go to the groups
-        ``log_likelihood`` and ``blobs``.
+        Gives names and constraints of the draws; the unconstrained vectors of a model with names go
+        to the group ``unconstrained_posterior``, as the variable ``x``. Further outputs of its
+        function go to the groups ``log_likelihood`` and ``blobs``.
     trace : Trace
         The draws after warm-up; possibly none.
     warmup_trace : Trace, optional
         The sweeps of warm-up, for the groups ``warmup_posterior``, ``warmup_sample_stats``, ...
     attrs : mapping, optional
-        Facts about the run, for the root and the posterior group. Numbers and strings are kept unchanged; a bool
-        becomes 0 or 1; an integer beyond 64 bits becomes its decimal digits; dicts, lists, arrays and dataclasses
-        become JSON; None is left out, so that ``attrs.get(name)`` still gives None.
+        Facts about the run, for the root and the posterior group. Numbers and strings are kept
+        unchanged; a bool becomes 0 or 1; an integer beyond 64 bits becomes its decimal digits;
+        dicts, lists, arrays and dataclasses become JSON; None is left out, so that
+        ``attrs.get(name)`` still gives None.
     data : mapping, optional
-        By group and name, dimensions and arrays that are stored with the draws; by default the model's.
+        By group and name, dimensions and arrays that are stored with the draws; by default the
+        model's.
     densities : sequence of Density
-        The frozen surrogate of each independent run. If all have one, there are groups ``surrogate`` and ``proposals``.
+        The frozen surrogate of each independent run. If all have one, there are groups
+        ``surrogate`` and ``proposals``.
     further : mapping of str to Dataset, optional
         Further groups.
 
@@ -73,7 +77,9 @@ def to_arviz(
     surrogate, parts, chains = None, flattened(densities, blocks_of(model)), len(draws.positions)
     if parts is not None:
         surrogate = as_group(parts, chains)
-        draws = draws._replace(proposals=with_surrogate(trace.proposals, unflattened(parts, chains)))
+        draws = draws._replace(
+            proposals=with_surrogate(trace.proposals, unflattened(parts, chains))
+        )
     data = model.data if data is None else data
     return laid_out(model, draws, warmup, described(attrs or {}), data, surrogate, further)
 
@@ -115,9 +121,14 @@ def drawn(model: Model, trace: Trace) -> Drawn:
     values = model.constrain(positions.reshape(-1, dim))
     return Drawn(
         positions=positions,
-        variables={name: np.reshape(value, (chains, draws, *value.shape[1:])) for name, value in values.items()},
+        variables={
+            name: np.reshape(value, (chains, draws, *value.shape[1:]))
+            for name, value in values.items()
+        },
         blobs={name: column.copy() for name, column in trace.blobs.items()},
-        stats={name: column.copy() for name, column in {"lp": trace.log_density, **trace.stats}.items()},
+        stats={
+            name: column.copy() for name, column in {"lp": trace.log_density, **trace.stats}.items()
+        },
     )
 
 
@@ -141,15 +152,23 @@ def laid_out(
     further: Mapping[str, Any] | None = None,
 ) -> Any:
     """Lay out draws in ArviZ's schema, with attributes at the root and at the posterior group."""
-    moves = json.loads(attrs["moves"]) if "moves" in attrs else MOVES  # of a sampler from outside the package, or ours
-    groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws, moves)}
+    # of a sampler from outside the package, or ours
+    moves = json.loads(attrs["moves"]) if "moves" in attrs else MOVES
+    groups = {
+        "posterior": _posterior(names, draws).assign_attrs(attrs),
+        "sample_stats": _sample_stats(draws, moves),
+    }
     groups |= _blobs(names, draws, data)
     if warmup is not None:
         groups["warmup_posterior"] = _posterior(names, warmup)
         groups["warmup_sample_stats"] = _sample_stats(warmup, moves)
-        groups |= {f"warmup_{group}": dataset for group, dataset in _blobs(names, warmup, data).items()}
+        groups |= {
+            f"warmup_{group}": dataset for group, dataset in _blobs(names, warmup, data).items()
+        }
     if names.named:
-        groups["unconstrained_posterior"] = labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
+        groups["unconstrained_posterior"] = labeled(
+            {"x": (("chain", "draw", "x_dim_0"), draws.positions)}
+        )
     if surrogate is not None and draws.proposals:
         groups["proposals"], groups["surrogate"] = _proposals(draws, moves), surrogate
     for name, variables in data.items():
@@ -157,15 +176,19 @@ def laid_out(
     return container({**groups, **(further or {})}, attrs)
 
 
-# xarray and ArviZ take longer to import than the rest of kmc together: import them only when there is a result.
+# xarray and ArviZ take longer to import than the rest of kmc together: import them only when there
+# is a result.
 
 
 def container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
     """Put datasets by group into the container of the installed ArviZ."""
     if int(version("arviz").split(".")[0]) < 1:
         arviz = import_arviz()
-        with warnings.catch_warnings():  # old versions warn about groups that are not in their schema
-            warnings.filterwarnings("ignore", ".* group is not defined in the InferenceData scheme", UserWarning)
+        # old versions warn about groups that are not in their schema
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", ".* group is not defined in the InferenceData scheme", UserWarning
+            )
             return arviz.InferenceData(attrs=attrs, **groups)
     import xarray
 
@@ -191,18 +214,22 @@ def with_surrogate(proposals: Mapping[str, np.ndarray], frozen: Frozen) -> dict[
 
 
 def holds_evaluations(n_draws: int, n_evaluations: int) -> bool:
-    """Return whether a result has all evaluations of its run, as they may have to be learned from again."""
+    """Return whether a result has all evaluations of its run, as they may be learned from again."""
     return n_draws < ENOUGH_DRAWS or n_evaluations <= _LEARNED_AGAIN
 
 
-def as_evaluations(x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.ndarray], chains: int) -> dict[str, Any]:
-    """Return the group of evaluations at unconstrained points x (n, d), log-Jacobians included, each once and sorted.
+def as_evaluations(
+    x: np.ndarray, values: np.ndarray, outputs: Mapping[str, np.ndarray], chains: int
+) -> dict[str, Any]:
+    """Return the group of evaluations at unconstrained points x (n, d), each once and sorted.
 
-    They are shared out to the chains, with NaN at the end, so that results can be joined along these. ``outputs`` are
-    those of a simulator (n, ...), as blobs by name; or, under the name "outputs", all of them as they are learned
-    (n, k): on the scales of their likelihoods, NaN where they are not known.
+    The evaluations include log-Jacobians. They are shared out to the chains, with NaN at the end,
+    so that results can be joined along these. ``outputs`` are those of a simulator (n, ...), as
+    blobs by name; or, under the name "outputs", all of them as they are learned (n, k): on the
+    scales of their likelihoods, NaN where they are not known.
     """
-    # A chain that did not move has proposed its state; proposals of a continued result may not be known.
+    # A chain that did not move has proposed its state; proposals of a continued result may not be
+    # known.
     _, first = np.unique(x, axis=0, return_index=True)
     rows = first[~np.isnan(values[first]) & np.isfinite(x[first]).all(axis=1)]
     each = -(-len(rows) // chains)
@@ -227,11 +254,11 @@ def learned_evaluations(
     proposals: Sequence[Mapping[str, np.ndarray]],
     chains: int,
 ) -> dict[str, Any]:
-    """Return the group of the evaluations that independent runs learned from or left out, and of their proposals.
+    """Group the evaluations that independent runs learned from or left out, and their proposals.
 
-    ``learned_from`` and ``left_out`` have points (n, d) and values (n,) of each run, ``outputs`` (n, k) those of a
-    simulator where it learned from, which are kept if all runs have them, and ``proposals`` "x" (chains, draws, d) and
-    "lp" (chains, draws), or nothing.
+    ``learned_from`` and ``left_out`` have points (n, d) and values (n,) of each run, ``outputs``
+    (n, k) those of a simulator where it learned from, which are kept if all runs have them, and
+    ``proposals`` "x" (chains, draws, d) and "lp" (chains, draws), or nothing.
     """
     dim = learned_from[0][0].shape[1]
     proposed = [(each["x"].reshape(-1, dim), each["lp"].ravel()) for each in proposals if each]
@@ -241,31 +268,41 @@ def learned_evaluations(
     own = [each for each in outputs if each is not None]
     if len(own) == len(learned_from):  # those of other points are not learned from
         learned = np.vstack(own)
-        known = {OUTPUTS: np.pad(learned, ((0, len(x) - len(learned)), (0, 0)), constant_values=np.nan)}
+        known = {
+            OUTPUTS: np.pad(learned, ((0, len(x) - len(learned)), (0, 0)), constant_values=np.nan)
+        }
     return as_evaluations(x, values, known, chains)
 
 
 def data_of(request: RunRequest) -> dict[str, Mapping[str, Any]]:
-    """Return what is stored with the draws, dimensions and arrays by group and name: data and draws of the prior."""
+    """Return what is stored with the draws: data and draws of the prior.
+
+    They are dimensions and arrays by group and name.
+    """
     model = request.model
     if model.prior is None:
         return dict(model.data)
     draws = model.prior_draws(np.random.default_rng(substream(request.seed, Stream.PRIOR)), N_DRAWS)
-    prior = {name: (("chain", "draw", *model.dims[name]), values[None]) for name, values in draws.items()}
+    prior = {
+        name: (("chain", "draw", *model.dims[name]), values[None]) for name, values in draws.items()
+    }
     return {**model.data, "prior": prior}
 
 
 def _posterior(names: Names, draws: Drawn) -> Any:
-    variables = {name: (("chain", "draw", *names.dims[name]), values) for name, values in draws.variables.items()}
+    variables = {
+        name: (("chain", "draw", *names.dims[name]), values)
+        for name, values in draws.variables.items()
+    }
     return with_attrs(labeled(variables, names.coords), names.variable_attrs)
 
 
 def _blobs(names: Names, draws: Drawn, data: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the groups of further outputs of the log-density.
 
-    The group has emcee's name for them, as ArviZ's schema has none: the summaries and plots of ArviZ use the
-    posterior by default, and blobs are not parameters. Log-likelihoods, outputs of a simulator and simulated data have
-    groups of their own, with the dimensions of the data.
+    The group has emcee's name for them, as ArviZ's schema has none: the summaries and plots of
+    ArviZ use the posterior by default, and blobs are not parameters. Log-likelihoods, outputs of a
+    simulator and simulated data have groups of their own, with the dimensions of the data.
     """
     groups: dict[str, dict[str, Any]] = {}
     for name, values in draws.blobs.items():
@@ -283,7 +320,10 @@ def _blobs(names: Names, draws: Drawn, data: Mapping[str, Mapping[str, Any]]) ->
 
 def _proposals(draws: Drawn, moves: Sequence[str]) -> Any:
     dims = ("chain", "draw", "x_dim_0")
-    columns = {name: (dims[: len(column.shape)], column) for name, column in (draws.proposals or {}).items()}
+    columns = {
+        name: (dims[: len(column.shape)], column)
+        for name, column in (draws.proposals or {}).items()
+    }
     stats = {name: (dims[:2], draws.stats[name]) for name in ("accepted", "move")}
     dataset = labeled({**columns, **stats})
     dataset["move"].attrs = _flags(moves)
@@ -292,7 +332,9 @@ def _proposals(draws: Drawn, moves: Sequence[str]) -> Any:
 
 def _sample_stats(draws: Drawn, moves: Sequence[str]) -> Any:
     dims = ("chain", "draw", "temperature")
-    dataset = labeled({name: (dims[: len(column.shape)], column) for name, column in draws.stats.items()})
+    dataset = labeled(
+        {name: (dims[: len(column.shape)], column) for name, column in draws.stats.items()}
+    )
     dataset["move"].attrs = _flags(moves)
     return dataset
 
@@ -328,5 +370,5 @@ def _plain(value: Any) -> Any:
 
 
 def _flags(words: Sequence[str]) -> dict[str, Any]:
-    """Return the attributes of a variable whose integers stand for words, as in the CF conventions."""
+    """Return attributes of a variable whose integers stand for words, as in the CF conventions."""
     return {"flag_values": np.arange(len(words), dtype=np.int8), "flag_meanings": " ".join(words)}

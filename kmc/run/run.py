@@ -1,4 +1,4 @@
-"""A run: one or more independent runs that move in step, from the first evaluation to the result."""
+"""A run: one or more independent runs in step, from the first evaluation to the result."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ _PROBES = 100  # evaluations that a look at values without bound may cost, at th
 class Run:
     """Everything that one call of :func:`kmc.sample` does.
 
-    Independent runs that finish warm-up wait for the others; from then on all have the same number of draws at any
-    time. Each plans its warm-up with its part of the evaluations; together they draw until all evaluations are used.
+    Independent runs that finish warm-up wait for the others; from then on all have the same number
+    of draws at any time. Each plans its warm-up with its part of the evaluations; together they
+    draw until all evaluations are used.
 
-    Sweeps are made together, all chains waiting for the slowest evaluation, until the sampler's chains no longer depend
-    on each other; from then on by chains that move on their own (:mod:`kmc.run.ahead`), if the executor returns values
-    one by one. What follows from a sweep is the same.
+    Sweeps are made together, all chains waiting for the slowest evaluation, until the sampler's
+    chains no longer depend on each other; from then on by chains that move on their own
+    (:mod:`kmc.run.ahead`), if the executor returns values one by one. What follows from a sweep is
+    the same.
 
     Parameters
     ----------
@@ -83,9 +85,15 @@ class Run:
         self.compilation = Compilation()
         self.warmup_cut: int | None = None
         self.precise = False
-        seeds = [request.seed] if request.independent_runs == 1 else request.seed.spawn(request.independent_runs)
+        seeds = (
+            [request.seed]
+            if request.independent_runs == 1
+            else request.seed.spawn(request.independent_runs)
+        )
         budgets = shares(request.max_evaluations, request.independent_runs)
-        self.independent_runs = [IndependentRun(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
+        self.independent_runs = [
+            IndependentRun(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)
+        ]
         self.interrupted = self.ended = False
         self.stopped_by: str | None = None
         self._n_warmup = 0
@@ -99,16 +107,21 @@ class Run:
     def sweeps(self) -> Generator[Progress, None, None]:
         """Sweep until the draws are made, the budget is used or `stopped_by` is set.
 
-        A record comes before the first sweep, after each one, and at the end. Open resources are released when the
-        generator ends or is closed.
+        A record comes before the first sweep, after each one, and at the end. Open resources are
+        released when the generator ends or is closed.
         """
         __tracebackhide__ = True
-        with self.compilation, self.recorder, self.executor.open(self.request.model) as self.evaluate.mapper:
+        with (
+            self.compilation,
+            self.recorder,
+            self.executor.open(self.request.model) as self.evaluate.mapper,
+        ):
             try:
                 yield from self._sweeps()
             except (EvaluationError, ValueError, ArithmeticError) as error:
                 if not isinstance(error, EvaluationError):
-                    self._check_ascent()  # if values increase without bound, some arithmetic overflows in the end
+                    # if values increase without bound, some arithmetic overflows in the end
+                    self._check_ascent()
                 elif overflowed(error):
                     self._check_ascent(error.position)
                 raise
@@ -178,16 +191,24 @@ class Run:
         return Ahead(chains, stream, limits, self.request.model, self.recorder.recall_ahead)
 
     def _on_their_own(self, ahead: Ahead) -> list[Step | None] | None:
-        """Take the next sweep that all chains have made on their own; None if the evaluations do not suffice."""
+        """Take the next sweep that all chains have made on their own.
+
+        Return None if the evaluations do not suffice.
+        """
         __tracebackhide__ = True
         made = ahead.sweep()
         if made is None:
             return None
         evaluated = [one for one in made if one.point is not None]
-        self.evaluate.n_retried += sum(one.repeated for one in evaluated) * (self.request.model.on_error == "retry")
+        self.evaluate.n_retried += sum(one.repeated for one in evaluated) * (
+            self.request.model.on_error == "retry"
+        )
         points = np.array([one.point for one in evaluated]).reshape(-1, self.request.model.dim)
-        self.recorder.recall(points)  # nothing is left to recall, but the recorder learns when its values were needed
-        values = self.evaluate.take(points, [one.outcome for one in evaluated if one.outcome is not None])
+        # nothing is left to recall, but the recorder learns when its values were needed
+        self.recorder.recall(points)
+        values = self.evaluate.take(
+            points, [one.outcome for one in evaluated if one.outcome is not None]
+        )
         self._ascent.note(points, values)
         self._burn_in = max(self._burn_in - 1, 0)
         chains = self.request.chains // self.request.independent_runs
@@ -202,7 +223,7 @@ class Run:
         return [] if self.ahead is None else self.ahead.evaluated()
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
-        """Return the draws so far, as ArviZ holds them, and what to show of their warnings: one message for each cause.
+        """Return the draws so far, as ArviZ holds them, and a message for each cause of warnings.
 
         If the run has ended, the recorder gets the result, too.
         """
@@ -220,7 +241,7 @@ class Run:
         return facts_of(self, [one.report() for one in self.independent_runs])
 
     def state(self) -> dict[str, Any]:
-        """Return all that determines the continuation, between two sweeps, except draws and blobs."""
+        """Return what determines the continuation, between two sweeps, except draws and blobs."""
         return {
             "independent_runs": [one.state() for one in self.independent_runs],
             "n_evaluations": self.evaluate.n_evaluations,
@@ -251,7 +272,8 @@ class Run:
         try:
             if initial is None:
                 starts = []
-                for one in self.independent_runs:  # a comprehension would add a frame to a user's traceback
+                # a comprehension would add a frame to a user's traceback
+                for one in self.independent_runs:
                     starts.append(one.random_start(self._values))
             else:
                 starts = dealt(initial, self._values(initial), len(self.independent_runs))
@@ -261,13 +283,17 @@ class Run:
             for one, (points, values) in zip(self.independent_runs, starts, strict=True):
                 one.start(points, values)
         except ValueError as error:
-            if reasons := self.summary.rejected.summary(np.empty((0, self.request.model.dim)), 0).reasons:
-                raise ValueError(f"{error}; the log-density was taken as -inf where it failed: {reasons}") from error
+            if reasons := self.summary.rejected.summary(
+                np.empty((0, self.request.model.dim)), 0
+            ).reasons:
+                raise ValueError(
+                    f"{error}; the log-density was taken as -inf where it failed: {reasons}"
+                ) from error
             raise
         self._n_warmup = self.evaluate.n_evaluations
 
     def _values(self, points: np.ndarray) -> np.ndarray:
-        """Return the log-densities of the points (k, d): from the store if present, otherwise evaluated."""
+        """Return the log-densities at points (k, d): from the store if there, or else evaluated."""
         __tracebackhide__ = True
         known = self.recorder.recall(points)
         if known is None:
@@ -281,7 +307,7 @@ class Run:
         return values
 
     def _check_ascent(self, overflow: np.ndarray | None = None) -> None:
-        """Raise an EvaluationError if the log-density increases without bound; this may cost a few evaluations.
+        """Raise an EvaluationError if the log-density is unbounded; this may cost some evaluations.
 
         ``overflow`` is a place (d,) where the function overflowed.
         """
@@ -319,8 +345,13 @@ class Run:
             self.precise = error_of(self.request.model, trace) <= precision
 
     def _limit_warmup(self) -> None:
-        """End warm-up when its part of the time is over; a replayed run ends it where it did before."""
-        if self.warmup_cut is None and self.limit.warmup_over and self.warming_up() and not self.recorder.replaying:
+        """End warm-up when its part of the time is over; a replayed run ends it where it did."""
+        if (
+            self.warmup_cut is None
+            and self.limit.warmup_over
+            and self.warming_up()
+            and not self.recorder.replaying
+        ):
             self.warmup_cut = self.evaluate.n_evaluations
         if self.warmup_cut is not None and self.evaluate.n_evaluations >= self.warmup_cut:
             for one in self.independent_runs:
@@ -329,14 +360,22 @@ class Run:
     @property
     def _left(self) -> float:
         """Evaluations that the budget still allows; inf without one."""
-        return np.inf if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
+        return (
+            np.inf
+            if self.max_evaluations is None
+            else self.max_evaluations - self.evaluate.n_evaluations
+        )
 
     def _note(self, sweeps: Sequence[Step | None], looking: Sequence[bool]) -> bool:
         """Update display and result with the sweeps just made; whether they were of warm-up.
 
-        A sweep without a step belongs to warm-up if its sampler was warming up (``looking``) before it.
+        A sweep without a step belongs to warm-up if its sampler was warming up (``looking``) before
+        it.
         """
-        warmup = any(before if step is None else step.warmup for step, before in zip(sweeps, looking, strict=True))
+        warmup = any(
+            before if step is None else step.warmup
+            for step, before in zip(sweeps, looking, strict=True)
+        )
         if warmup:
             self._n_warmup = self.evaluate.n_evaluations
         elif len(made := [step for step in sweeps if step is not None]) == len(sweeps):
@@ -347,4 +386,6 @@ class Run:
     def _progress(self, phase: str) -> Progress:
         n, compiled = self.evaluate.n_evaluations, self.compilation.seconds
         planned = self._planned if self.max_evaluations is None else self.max_evaluations
-        return self.meter.record(phase, self.independent_runs, n, compiled, self.limit.left, planned)
+        return self.meter.record(
+            phase, self.independent_runs, n, compiled, self.limit.left, planned
+        )

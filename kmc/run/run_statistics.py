@@ -1,4 +1,4 @@
-"""A finished run, as its warnings see it; :mod:`kmc.run.run_warnings` compares its statistics with limits."""
+"""The statistics of a finished run that :mod:`kmc.run.run_warnings` compares with limits."""
 
 from __future__ import annotations
 
@@ -25,18 +25,21 @@ from kmc.surrogate.density import Density
 from kmc.surrogate.mass import floor_of
 
 _FEWEST_MOVES = 20  # moves from a tail, fewest for a reliable mean acceptance; set by hand
-_FEWEST_LEVELS = 100  # log-densities that tell a floor: one run in 2,000 then begins below it by chance
+# log-densities that tell a floor: one run in 2,000 then begins below it by chance
+_FEWEST_LEVELS = 100
 _CERTAIN = 1e-3  # acceptances are clipped to this distance from 0 and 1; set by hand
 
 FEWEST_DRAWS = 100  # of all chains together
 LEAST_SHARE = 0.02  # of the draws, in the outer tenth at either end
 EMPTIER = 0.25  # density of the middle half, relative to the lower of these two
-NEAREST = 0.25, 0.02  # within so many sd of the boundary: least share of the draws in the two outer tenths
+# within so many sd of the boundary: least share of the draws in the two outer tenths
+NEAREST = 0.25, 0.02
 
 _SURROGATE_DRAWS = 2000  # several times as many as there are effective draws
 
 LEAST_TAIL_ESS = 100.0  # set in benchmarks/warning_rates.py
-LARGEST_WIDTH_ERROR = 0.125  # of the distance of these quantiles: it is then off by a quarter in one of twenty runs
+# of the distance of these quantiles: it is then off by a quarter in one of twenty runs
+LARGEST_WIDTH_ERROR = 0.125
 
 
 def run_statistics(
@@ -62,20 +65,24 @@ def run_statistics(
     -------
     dict
         - ``acceptance``: mean acceptance probability.
-        - ``tail_acceptance``: the same of the moves that start below the 5 % or above the 95 % quantile of a coordinate
-          or below the 5 % quantile of the log-density, in the worst of these tails. It reveals proposals that are good
-          in the bulk only. Tails with fewer than 20 moves are left out; NaN if all are.
-        - ``longest_stay``: the largest number of sweeps that a chain spent in one state; ``stay``: the same relative to
-          what is expected for as many sweeps with the same acceptance everywhere, log(n) / -log(1 - acceptance).
+        - ``tail_acceptance``: the same of the moves that start below the 5 % or above the 95 %
+          quantile of a coordinate or below the 5 % quantile of the log-density, in the worst of
+          these tails. It reveals proposals that are good in the bulk only. Tails with fewer than 20
+          moves are left out; NaN if all are.
+        - ``longest_stay``: the largest number of sweeps that a chain spent in one state; ``stay``:
+          the same relative to what is expected for as many sweeps with the same acceptance
+          everywhere, log(n) / -log(1 - acceptance).
         - ``rhat``: the largest rank-normalized split R-hat of the coordinates.
         - ``bulk_ess``: the smallest effective sample size of the ranks of a coordinate.
-        - ``tail_ess``: the same of the 5 % and 95 % quantiles; ``width_error``: the largest standard error of their
-          distance, relative to it; ``sd_error``: that of a standard deviation.
-        - ``burn_in``: the largest number of draws at the start of a chain that are lower than hardly
-          any draw should be, by those of the later halves (:func:`kmc.surrogate.mass.floor_of`);
-          0 for short chains.
-        - ``drift``: log10 of the p-value of equal means in the five fifths of the run, for coordinates, log-density and
-          their tails. ``disagreement``: the same for equal means in all independent runs.
+        - ``tail_ess``: the same of the 5 % and 95 % quantiles; ``width_error``: the largest
+          standard error of their distance, relative to it; ``sd_error``: that of a standard
+          deviation.
+        - ``burn_in``: the largest number of draws at the start of a chain that are lower than
+          hardly any draw should be, by those of the later halves
+          (:func:`kmc.surrogate.mass.floor_of`); 0 for short chains.
+        - ``drift``: log10 of the p-value of equal means in the five fifths of the run, for
+          coordinates, log-density and their tails. ``disagreement``: the same for equal means in
+          all independent runs.
     """
     x, lp = positions, log_density[:, :, None]
     acceptance = float(acceptance_rate.mean())
@@ -113,7 +120,7 @@ def _acceptance_from(regions: np.ndarray, acceptance_rate: np.ndarray) -> float:
 
 
 def _burn_in(log_density: np.ndarray) -> int:
-    """Count draws below the floor at the start of a chain, in the worst of the chains (chains, draws)."""
+    """Count draws (chains, draws) below the floor at the start of the worst chain."""
     later = log_density[:, log_density.shape[1] // 2 :]
     if later.size < _FEWEST_LEVELS:
         return 0
@@ -122,7 +129,10 @@ def _burn_in(log_density: np.ndarray) -> int:
 
 
 def _longest_stay(accepted: np.ndarray) -> int:
-    """Count the sweeps in the longest series without an accepted proposal, over chains, and the one before it."""
+    """Count the sweeps in the longest series without an accepted proposal, over all chains.
+
+    The sweep before the series counts, too.
+    """
     longest = 0
     for chain in accepted:
         moves = np.flatnonzero(np.concatenate([[True], chain, [True]]))
@@ -139,12 +149,15 @@ def _expected_stay(acceptance: float, n: int) -> float:
 # Whether few draws contradict the frozen surrogate, which has mass where they are missing.
 
 
-def contradiction(traces: Sequence[Trace], densities: Sequence[Density | None], seed: np.random.SeedSequence) -> str:
+def contradiction(
+    traces: Sequence[Trace], densities: Sequence[Density | None], seed: np.random.SeedSequence
+) -> str:
     """Say how draws and surrogate differ; return "" if they do not, or if it is not known.
 
-    Means and squares of the parameters under the surrogate are known in two ways: from its own draws, and from the
-    run's draws with weights. They differ if the surrogate has a tail or a mode that the draws have not. With 400 draws
-    and more this is not looked at: the surrogate is then more often too high somewhere than the draws are wrong.
+    Means and squares of the parameters under the surrogate are known in two ways: from its own
+    draws, and from the run's draws with weights. They differ if the surrogate has a tail or a mode
+    that the draws have not. With 400 draws and more this is not looked at: the surrogate is then
+    more often too high somewhere than the draws are wrong.
 
     Parameters
     ----------
@@ -158,9 +171,12 @@ def contradiction(traces: Sequence[Trace], densities: Sequence[Density | None], 
         if density is None or not trace.proposals or trace.log_density.size >= FEW:
             continue
         values, proposals, move = trace.log_density, trace.proposals, trace.stats["move"]
-        if not np.ptp(trace.positions, axis=(0, 1)).any():  # all chains stand at one point: nothing can be compared
+        # all chains stand at one point: nothing can be compared
+        if not np.ptp(trace.positions, axis=(0, 1)).any():
             continue
-        replicate = Replicate(trace.positions, values, proposals["x"], proposals["lp"], move, density)
+        replicate = Replicate(
+            trace.positions, values, proposals["x"], proposals["lp"], move, density
+        )
         found = ReplicateEstimate(replicate, _unchanged, each, _SURROGATE_DRAWS, np.inf)
         if found.contradicted:
             return found.doubts
@@ -187,14 +203,19 @@ def drawn_at_both_ends(model: Model, trace: Trace) -> list[AtBothEnds]:
         return []
     chains, draws, dim = trace.positions.shape
     values = space.within_intervals(trace.positions.reshape(-1, dim))
-    shown = {name: np.reshape(values[name], (chains, draws, *values[name].shape[1:])) for name in intervals}
+    shown = {
+        name: np.reshape(values[name], (chains, draws, *values[name].shape[1:]))
+        for name in intervals
+    }
     return at_both_ends(intervals, shown, declared=model.parameters is not None)
 
 
 def at_both_ends(
     intervals: Mapping[str, tuple[float, float]], values: Mapping[str, Any], declared: bool = True
 ) -> list[AtBothEnds]:
-    """Return the parameters with draws at both bounds, from their bounds and draws (chains, draws, ...), by element.
+    """Return the elements of parameters that have draws at both of their bounds.
+
+    ``intervals`` has the bounds by name, ``values`` the draws (chains, draws, ...).
 
     Examples
     --------
@@ -215,17 +236,18 @@ def at_both_ends(
 
 
 def _is_cut(y: np.ndarray) -> bool:
-    """Return whether draws y (n,) in (0, 1) look like one mode of an angle that the boundary divides.
+    """Return whether draws y (n,) in (0, 1) look like one mode of an angle that the boundary cuts.
 
-    Each end has some draws, the middle hardly any, and the density does not fall towards the boundary. This excludes
-    two modes well inside the interval.
+    Each end has some draws, the middle hardly any, and the density does not fall towards the
+    boundary. This excludes two modes well inside the interval.
     """
     if len(y) < FEWEST_DRAWS:
         return False
     emptier = min(np.mean(y < 0.1), np.mean(y > 0.9))
     if emptier < LEAST_SHARE or np.mean((y > 0.25) & (y < 0.75)) / 5.0 > EMPTIER * emptier:
         return False
-    near = np.where(y < 0.5, y, y - 1.0)  # signed distance from the boundary, on a circle of length 1
+    # signed distance from the boundary, on a circle of length 1
+    near = np.where(y < 0.5, y, y - 1.0)
     near = near[np.abs(near) < 0.1]
     return bool(np.mean(np.abs(near) < NEAREST[0] * near.std()) >= NEAREST[1])
 
@@ -256,11 +278,13 @@ class FinishedRun:
     precision : tuple of float, optional
         The largest error that was asked for, and the one that was reached, in standard deviations.
     cut : {"", "stopped", "callback", "max_time", "interrupted"}
-        What ended the run before it was complete: nothing, the caller, the callback, the clock, or Ctrl-C.
+        What ended the run before it was complete: nothing, the caller, the callback, the clock, or
+        Ctrl-C.
     rejected : Rejections
         Evaluations where the function failed.
     density_range : tuple of float, optional
-        The lowest and highest value of the function, if they are those of a density rather than of its logarithm.
+        The lowest and highest value of the function, if they are those of a density rather than of
+        its logarithm.
     spent : Spent
         Cost of the run, for numbers in the advice.
     ends : sequence of AtBothEnds
@@ -300,42 +324,60 @@ class FinishedRun:
 
     @property
     def learned(self) -> bool:
-        """Return whether the default sampler ran, on exact values: its surrogate explains the acceptance."""
+        """Return whether the default sampler ran, on exact values.
+
+        Its surrogate then explains the acceptance.
+        """
         return self.sampler == "kernel-hmc" and not self.facts.get("noisy")
 
     @cached_property
     def error_of_spread(self) -> tuple[str, float]:
-        """Return what measures the spread worst, and its relative standard error: 0 if none is known."""
+        """Return the worst measure of spread, and its relative standard error: 0 if unknown."""
         width, sd = np.nan_to_num([self.found["width_error"], self.found["sd_error"]])
-        return ("standard deviation", sd) if sd > width else ("distance of the 5 % and 95 % quantiles", width)
+        return (
+            ("standard deviation", sd)
+            if sd > width
+            else ("distance of the 5 % and 95 % quantiles", width)
+        )
 
     @cached_property
     def remedies(self) -> Remedies:
-        """Return advice in numbers, by effective draws of the tails or of a Gaussian with the same error of spread."""
+        """Return advice in numbers, by effective draws.
+
+        These are those of the tails, or of a Gaussian with the same error of spread.
+        """
         error = self.error_of_spread[1]
         as_gaussian = LEAST_TAIL_ESS * (LARGEST_WIDTH_ERROR / error) ** 2 if error > 0 else np.inf
-        return Remedies.of(self.spent, self.made, min(self.found["tail_ess"], as_gaussian, self.found["bulk_ess"]))
+        return Remedies.of(
+            self.spent, self.made, min(self.found["tail_ess"], as_gaussian, self.found["bulk_ess"])
+        )
 
     def not_checked(self) -> list[str]:
         """Return sentences about what the run could not check about its draws."""
         if self.sampler != "kernel-hmc":
             return [
-                "Further modes, and mass where no draws are: without a frozen surrogate there is nothing to "
-                "compare the draws with. Compare with a second run, or with kernel-hmc."
+                "Further modes, and mass where no draws are: without a frozen surrogate there is "
+                "nothing to compare the draws with. Compare with a second run, or with kernel-hmc."
             ]
         if self.facts.get("noisy"):
-            return ["Further modes: as values are noisy, no points without draws near them were looked for."]
-        return ["Further modes: the draws were compared with the evaluated points alone; compare with a second run."]
+            return [
+                "Further modes: as values are noisy, no points without draws near them were "
+                "looked for."
+            ]
+        return [
+            "Further modes: the draws were compared with the evaluated points alone; compare with "
+            "a second run."
+        ]
 
 
 def attainable_acceptance(noise_sd: float) -> float:
-    """Return the acceptance of proposals from the target itself, with Gaussian noise of this standard deviation.
+    """Return the acceptance of proposals from the target itself, with Gaussian noise.
 
-    It is 2 Φ(-sd / sqrt(2)), and 1 without noise.
+    It is 2 Φ(-sd / sqrt(2)) for noise of standard deviation sd, and 1 without noise.
 
     References
     ----------
-    .. [1] Pitt, Silva, Giordani and Kohn (2012), "On some properties of Markov chain Monte Carlo simulation methods
-       based on the particle filter", Journal of Econometrics 171.
+    .. [1] Pitt, Silva, Giordani and Kohn (2012), "On some properties of Markov chain Monte Carlo
+       simulation methods based on the particle filter", Journal of Econometrics 171.
     """
     return math.erfc(0.5 * noise_sd)

@@ -1,4 +1,4 @@
-"""What is known of a model with a simulator, in arrays: for samplers that learn the simulator's outputs."""
+"""What is known of a model with a simulator, in arrays, for samplers that learn its outputs."""
 
 from __future__ import annotations
 
@@ -77,37 +77,48 @@ class Structured:
     approximation: Approximation | None = None
 
     def outputs(self, blobs: Sequence[Mapping[str, np.ndarray] | None]) -> np.ndarray:
-        """Return η (k, n) of evaluations by their blobs; NaN where these have none, or where it is infinite."""
+        """Return η (k, n) of evaluations by their blobs; NaN where it is missing or infinite."""
         found = np.full((len(blobs), len(self.structure.data.observed)), np.nan)
         with np.errstate(all="ignore"):
             for row, each in zip(found, blobs, strict=True):
                 if each is not None:
                     row[:] = np.concatenate(
-                        [_eta(one, each[f"{OUTPUTS}.{name}"]) for name, one in self.likelihoods.items()]
+                        [
+                            _eta(one, each[f"{OUTPUTS}.{name}"])
+                            for name, one in self.likelihoods.items()
+                        ]
                     )
         found[~np.isfinite(found).all(axis=1)] = np.nan
         return found
 
     def holds(self, points: np.ndarray, values: np.ndarray, outputs: np.ndarray | None) -> bool:
-        """Return whether log-densities (k,) at points (k, d) are those of the structure and these outputs (k, n)."""
+        """Return whether log-densities (k,) at points (k, d) follow from these outputs (k, n)."""
         if outputs is None:
             return False
         known = np.isfinite(values) & np.isfinite(outputs).all(axis=1)
         found = log_densities(self.structure, points[known], outputs[known])
-        return bool(known.any() and np.all(np.abs(found - values[known]) < _SAME * (1.0 + np.abs(values[known]))))
+        return bool(
+            known.any()
+            and np.all(np.abs(found - values[known]) < _SAME * (1.0 + np.abs(values[known])))
+        )
 
 
 def structured(model: Model) -> Structured | None:
     """Return the structure of a model; None if it has none that the surrogate could use.
 
-    The model needs a simulator whose outputs are kept, data that are neither censored nor seen through a function,
-    likelihoods with scales that are functions of one coordinate, and a prior that is a product of functions of one
-    coordinate each, or of one number given others that it names.
+    The model needs a simulator whose outputs are kept, data that are neither censored nor seen
+    through a function, likelihoods with scales that are functions of one coordinate, and a prior
+    that is a product of functions of one coordinate each, or of one number given others that it
+    names.
     """
     known = _known_parts(model)
     if known is None or model.noisy:
         return None
-    parts = [part for likelihood in known.likelihoods.values() if (part := _data(likelihood, known)) is not None]
+    parts = [
+        part
+        for likelihood in known.likelihoods.values()
+        if (part := _data(likelihood, known)) is not None
+    ]
     if len(parts) < len(known.likelihoods):
         return None
     parameters = _parameters(known, model)
@@ -117,12 +128,20 @@ def structured(model: Model) -> Structured | None:
     inputs, group, depends = _groups(known, sizes)
     if not len(inputs):
         return None
-    found = Structured(Structure(inputs, parameters, joined(parts), group, depends), known.likelihoods)
-    return found if known.approximation is None else replace(found, approximation=_approximation(found, known))
+    found = Structured(
+        Structure(inputs, parameters, joined(parts), group, depends), known.likelihoods
+    )
+    return (
+        found
+        if known.approximation is None
+        else replace(found, approximation=_approximation(found, known))
+    )
 
 
-def _groups(known: KnownParts, sizes: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the inputs (k,), the group of each number of the outputs (n,), and what groups depend on (g, k)."""
+def _groups(
+    known: KnownParts, sizes: Mapping[str, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return inputs (k,), the groups of scalar outputs (n,), and what groups depend on (g, k)."""
     own = np.array([np.isin(known.inputs, known.depends.get(name, known.inputs)) for name in sizes])
     count = own.sum(axis=1)
     # Outputs are constant where all that they depend on is fixed: they are learned from any inputs.
@@ -135,7 +154,7 @@ def _groups(known: KnownParts, sizes: Mapping[str, int]) -> tuple[np.ndarray, np
 
 
 def _known_parts(model: Model) -> KnownParts | None:
-    """Return what the log-density is of outputs that are kept with the draws; None if it is not known."""
+    """Return what the log-density is of outputs kept with the draws; None if it is not known."""
     simulation, space = model.simulation, model.parameter_space
     if simulation is None or space is None:
         return model.space_extras.known_parts
@@ -171,7 +190,9 @@ def _approximation(found: Structured, known: KnownParts) -> Approximation:
             except Exception as raised:
                 error = raised
         if error is not None and np.isnan(rows).all():
-            sentence = f"approximation failed at all of {len(x)} points, the last time with {error!r}"
+            sentence = (
+                f"approximation failed at all of {len(x)} points, the last time with {error!r}"
+            )
             warnings.warn(sentence, KmcWarning, stacklevel=2)
         return rows
 
@@ -197,7 +218,11 @@ def _data(likelihood: Any, known: KnownParts) -> Data | None:
     if kind in (POISSON, NEGATIVE_BINOMIAL):
         constants = -gammaln(y + 1.0)
     if kind == BINOMIAL:
-        shape = np.ones(n) if type(likelihood) is of.Bernoulli else np.broadcast_to(likelihood.n, seen.shape)[seen]
+        shape = (
+            np.ones(n)
+            if type(likelihood) is of.Bernoulli
+            else np.broadcast_to(likelihood.n, seen.shape)[seen]
+        )
         constants = gammaln(shape + 1.0) - gammaln(y + 1.0) - gammaln(shape - y + 1.0)
     scales = _Terms(terms.get("scale", terms.get("sd", ())), seen, known)
     relative = _Terms(terms.get("relative", ()), seen, known)
@@ -219,7 +244,10 @@ def _data(likelihood: Any, known: KnownParts) -> Data | None:
 
 
 class _Terms:
-    """Terms of an argument for each number that is seen: the sum of the squares of constants, and columns of others."""
+    """Terms of an argument for each number that is seen.
+
+    They are the sum of the squares of constants, and the columns of others.
+    """
 
     def __init__(self, terms, seen, parts):
         self.squares, columns, self.known = np.zeros(int(seen.sum())), [], True
@@ -234,16 +262,22 @@ class _Terms:
             if self.known:
                 own = np.arange(block.columns.start, block.columns.stop).reshape(block.shape)
                 columns.append(np.broadcast_to(own, seen.shape)[seen])
-        self.columns = np.array(columns, dtype=np.int64).reshape(len(columns), len(self.squares)).T.copy()
+        self.columns = (
+            np.array(columns, dtype=np.int64).reshape(len(columns), len(self.squares)).T.copy()
+        )
 
 
 def added(model: Model) -> KnownPart | None:
-    """Return what the model adds to the user's likelihood, prior and log-Jacobian, with a `log_prior=` function.
+    """Return what the model adds to the user's likelihood: prior and log-Jacobian.
 
-    None if it is nothing, or no sum of functions of one number each, not even in the coordinates of
+    The prior may be a `log_prior=` function. None if nothing is added, or if it is no sum of
+    functions of one number each, not even in the coordinates of
     :class:`kmc.surrogate.coordinates.noncentered.NonCentered`.
     """
-    space, function = model.parameter_space, isinstance(model.log_density, Posterior) and model.log_density.log_prior
+    space, function = (
+        model.parameter_space,
+        isinstance(model.log_density, Posterior) and model.log_density.log_prior,
+    )
     blocks = {} if space is None else space.blocks
     plain = all(type(block.transform) is Identity for block in blocks.values())
     if not function and (space is None or (space.prior is None and plain)):
@@ -257,11 +291,15 @@ def added(model: Model) -> KnownPart | None:
         splines = _splines_of_function(model, noncentered, draws)
     else:
         splines = _splines(_apart(model.log_added, noncentered), draws)
-    return None if splines is None else KnownPart(noncentered if noncentered.size else APART, splines)
+    return (
+        None if splines is None else KnownPart(noncentered if noncentered.size else APART, splines)
+    )
 
 
-def _splines_of_function(model: Model, noncentered: NonCentered, draws: np.ndarray) -> Splines | None:
-    """Return the splines of a prior that is a function of the user, from about 150 calls for each number."""
+def _splines_of_function(
+    model: Model, noncentered: NonCentered, draws: np.ndarray
+) -> Splines | None:
+    """Return the splines of a user's prior function, from about 150 calls for each number."""
 
     def log_added(x):
         found = model.log_prior_apart(np.atleast_2d(x))
@@ -285,8 +323,13 @@ def _apart(log_added, transport):
     return found
 
 
-def _noncentered(model: Model, blocks: Mapping[str, Block], fixed: Mapping[str, Any]) -> NonCentered | None:
-    """Return coordinates of numbers with normal priors around others; None if these are not known functions of one."""
+def _noncentered(
+    model: Model, blocks: Mapping[str, Block], fixed: Mapping[str, Any]
+) -> NonCentered | None:
+    """Return coordinates of numbers with normal priors around others.
+
+    The result is None if these are not known functions of one.
+    """
     space, dim = model.parameter_space, model.dim
     around = {} if space is None or space.prior is None else space.prior.around
     means, sds, numbers = np.full(dim, -1), np.full(dim, -1), np.tile([0.0, 1.0], (dim, 1))
@@ -306,7 +349,7 @@ def _noncentered(model: Model, blocks: Mapping[str, Block], fixed: Mapping[str, 
 
 
 def _transforms(blocks: Mapping[str, Block], dim: int) -> Transforms:
-    """Return how each number depends on its coordinate; as if it were the same, if that is no known function."""
+    """Return how each number depends on its coordinate; the identity if that is not known."""
     kinds = np.zeros(dim, np.int64)
     lower, upper, ends = np.zeros(dim), np.zeros(dim), np.zeros((dim, 2))
     for block in blocks.values():
@@ -321,7 +364,10 @@ def _transforms(blocks: Mapping[str, Block], dim: int) -> Transforms:
 
 
 def _parameters(known: KnownParts, model: Model) -> Parameters | None:
-    """Return what is known of the coordinates; None if the log-density of prior and Jacobian is no sum over these."""
+    """Return what is known of the coordinates.
+
+    It is None if the log-density of prior and Jacobian is no sum over these.
+    """
     own = _noncentered(model, known.blocks, known.fixed)
     if own is None:
         return None
@@ -329,7 +375,9 @@ def _parameters(known: KnownParts, model: Model) -> Parameters | None:
     splines = _splines(_apart(known.log_added, own), draws)
     if splines is None:
         return None
-    quantiles = np.ascontiguousarray(np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES), axis=0).T)
+    quantiles = np.ascontiguousarray(
+        np.quantile(draws, np.linspace(0.0, 1.0, _QUANTILES), axis=0).T
+    )
     return Parameters(own.transforms, own.means, own.sds, own.numbers, splines, quantiles)
 
 
@@ -341,7 +389,7 @@ def _draws(draw, dim):
 
 
 def _splines(log_added, draws, counts=(_QUANTILES, _BEYOND)) -> Splines | None:
-    """Return a function of each coordinate that has the sum ``log_added``, from draws (k, d); None if there is none.
+    """Return functions of one coordinate each with sum ``log_added``, from draws (k, d), or None.
 
     ``counts`` are the numbers of nodes between the draws and on each side of them.
     """
@@ -359,7 +407,9 @@ def _splines(log_added, draws, counts=(_QUANTILES, _BEYOND)) -> Splines | None:
     with np.errstate(all="ignore"):
         for i in range(dim):
             nodes[i] = own = _nodes(draws[:, i], *counts)
-            step = _STEP * np.minimum(np.diff(own, prepend=own[0] - 1.0), np.diff(own, append=own[-1] + 1.0))
+            step = _STEP * np.minimum(
+                np.diff(own, prepend=own[0] - 1.0), np.diff(own, append=own[-1] + 1.0)
+            )
             values[i] = along(i, own)
             slopes[i] = (along(i, own + step) - along(i, own - step)) / (2.0 * step)
             # Where there is no density any more, the spline goes on as before.
@@ -367,7 +417,10 @@ def _splines(log_added, draws, counts=(_QUANTILES, _BEYOND)) -> Splines | None:
             if len(finite) < 2:
                 return None
             nearest = finite[np.argmin(np.abs(np.arange(own.size)[:, None] - finite), axis=1)]
-            values[i], slopes[i] = values[i][nearest] + slopes[i][nearest] * (own - own[nearest]), slopes[i][nearest]
+            values[i], slopes[i] = (
+                values[i][nearest] + slopes[i][nearest] * (own - own[nearest]),
+                slopes[i][nearest],
+            )
     values[0] += constant
     found, some = Splines(nodes, values, slopes), draws[:_BEYOND]
     true = log_added(some)
@@ -378,6 +431,8 @@ def _splines(log_added, draws, counts=(_QUANTILES, _BEYOND)) -> Splines | None:
 def _nodes(draws, count, count_beyond):
     """Return quantiles of draws (n,), and nodes beyond them, increasing."""
     inside = np.unique(np.quantile(draws, np.linspace(0.0, 1.0, count)))
-    inside = inside if len(inside) == count else np.linspace(draws.min() - 1.0, draws.max() + 1.0, count)
+    inside = (
+        inside if len(inside) == count else np.linspace(draws.min() - 1.0, draws.max() + 1.0, count)
+    )
     beyond = _FAR * (inside[-1] - inside[0]) * np.geomspace(1e-3, 1.0, count_beyond)
     return np.concatenate([inside[0] - beyond[::-1], inside, inside[-1] + beyond])

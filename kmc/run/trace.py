@@ -1,4 +1,4 @@
-"""Keep the draws of a run, the blobs that a log-density returned for them, and data that a model simulates at them."""
+"""Keep a run's draws, the blobs that a log-density returned for them, and data simulated there."""
 
 from __future__ import annotations
 
@@ -48,11 +48,14 @@ class Trace:
         self._has_proposals = proposals
         self._store, self._predictive = blobs, predictive
         self._blobs: dict[str, GrowingArray] = {}  # known from the first sweep on
-        shapes = {"position": (chains, dim), "log_density": (chains,)} | dict.fromkeys(STATS, (chains,))
+        shapes = {"position": (chains, dim), "log_density": (chains,)} | dict.fromkeys(
+            STATS, (chains,)
+        )
         if proposals:
             shapes |= {"proposal": (chains, dim), "proposal_log_density": (chains,)}
         self._columns = {
-            name: GrowingArray(np.empty((0, *shape), STATS.get(name, np.float64))) for name, shape in shapes.items()
+            name: GrowingArray(np.empty((0, *shape), STATS.get(name, np.float64)))
+            for name, shape in shapes.items()
         }
 
     def __len__(self) -> int:
@@ -64,7 +67,9 @@ class Trace:
         if not self._n:
             for name, dtype in FURTHER_STATS.items():
                 if name in sweep.stats:
-                    self._columns[name] = GrowingArray(np.empty((0, *sweep.stats[name].shape), dtype))
+                    self._columns[name] = GrowingArray(
+                        np.empty((0, *sweep.stats[name].shape), dtype)
+                    )
         if self._has_proposals:
             values["proposal"], values["proposal_log_density"] = sweep.proposed or _unknown(sweep)
         for name, column in self._columns.items():
@@ -74,7 +79,9 @@ class Trace:
             if self._predictive is not None:
                 rows |= self._predictive(self._n, sweep.position, rows)
             for name, row in rows.items():
-                column = self._blobs.setdefault(name, GrowingArray(np.empty((0, *row.shape), row.dtype)))
+                column = self._blobs.setdefault(
+                    name, GrowingArray(np.empty((0, *row.shape), row.dtype))
+                )
                 column.widen(row.dtype)
                 column.append(row)
         self._n += 1
@@ -91,23 +98,26 @@ class Trace:
 
     @property
     def stats(self) -> dict[str, np.ndarray]:
-        """One array (chains, draws, ...) for each name in :data:`kmc.samplers.base.STATS` and further ones present."""
+        """One array (chains, draws, ...) for each name.
+
+        The names are those in :data:`kmc.samplers.base.STATS` and further ones present.
+        """
         names = (name for name in (*STATS, *FURTHER_STATS) if name in self._columns)
         return {name: self._by_chain(self._columns[name]) for name in names}
 
     @property
     def proposals(self) -> dict[str, np.ndarray]:
-        """The proposed points, "x" (chains, draws, d), and their log-densities, "lp"; empty if not kept."""
+        """Proposed points, "x" (chains, draws, d), and log-densities, "lp"; empty if not kept."""
         names = {"x": "proposal", "lp": "proposal_log_density"} if self._has_proposals else {}
         return {name: self._by_chain(self._columns[column]) for name, column in names.items()}
 
     @property
     def blobs(self) -> dict[str, np.ndarray]:
-        """Further outputs of the log-density at those points: (chains, draws, *shape) for each name."""
+        """Further outputs of the log-density at those points: (chains, draws, *shape) by name."""
         return {name: self._by_chain(column) for name, column in self._blobs.items()}
 
     def rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """Return sweeps start..stop, draws first: "position" (n, chains, d), the rest (n, chains)."""
+        """Return sweeps start..stop, draws first: "position" (n, chains, d), others (n, chains)."""
         return {name: column.rows(start, stop) for name, column in self._columns.items()}
 
     def blob_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
@@ -115,7 +125,10 @@ class Trace:
         return {name: column.rows(start, stop) for name, column in self._blobs.items()}
 
     def restore(self, rows: Mapping[str, np.ndarray], blobs: Mapping[str, np.ndarray]) -> None:
-        """Restore the output of :meth:`rows` and :meth:`blob_rows`, from the first sweep on; nothing if it is empty."""
+        """Restore the output of :meth:`rows` and :meth:`blob_rows`, from the first sweep on.
+
+        Empty output changes nothing.
+        """
         if rows and len(rows["position"]):
             self._n = len(rows["position"])
             names = [*self._columns, *(name for name in FURTHER_STATS if name in rows)]
@@ -127,14 +140,19 @@ class Trace:
 
 
 def joined(traces: Sequence[Trace]) -> Trace:
-    """Join the traces of all chains, in order; if lengths differ, the last sweeps that all traces have."""
+    """Join the traces of all chains, in order; if lengths differ, the last sweeps that all have."""
     if len(traces) == 1:
         return traces[0]
     n = min(map(len, traces))
     columns = side_by_side([trace.rows(len(trace) - n, len(trace)) for trace in traces])
     _, chains, dim = columns["position"].shape
     whole = Trace(chains, dim, proposals="proposal" in columns)
-    whole.restore(columns, side_by_side([trace.blob_rows(len(trace) - n, len(trace)) for trace in traces]) if n else {})
+    whole.restore(
+        columns,
+        side_by_side([trace.blob_rows(len(trace) - n, len(trace)) for trace in traces])
+        if n
+        else {},
+    )
     return whole
 
 
@@ -146,7 +164,8 @@ def side_by_side(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray
 class GrowingArray:
     """Rows of one shape, appended one by one.
 
-    They are kept in blocks, so that a long run neither copies existing rows nor holds much unused memory.
+    They are kept in blocks, so that a long run neither copies existing rows nor holds much unused
+    memory.
 
     Parameters
     ----------
@@ -178,7 +197,7 @@ class GrowingArray:
             self._block = self._block[:0].astype(wider)
 
     def rows(self, start: int, stop: int) -> np.ndarray:
-        """Return rows start..stop, shape (stop - start, *shape); unaffected by rows appended later."""
+        """Return rows start..stop, (stop - start, *shape); unaffected by rows appended later."""
         parts, first = [], 0
         for block in (*self._full, self._block[: self._used]):
             last = first + len(block)
@@ -195,8 +214,9 @@ def _unknown(sweep):
 class BlobStore:
     """The blobs of evaluations, looked up by the state that an evaluation led to.
 
-    A state is, bit for bit, an evaluated position with its value, even if the sampler has moved it to another walker.
-    In warm-up a chain may return to any of them, so all are kept; afterwards only those of current states.
+    A state is, bit for bit, an evaluated position with its value, even if the sampler has moved it
+    to another walker. In warm-up a chain may return to any of them, so all are kept; afterwards
+    only those of current states.
     """
 
     def __init__(self, model: Model):
@@ -214,7 +234,10 @@ class BlobStore:
 
     def restore(self, state: Sequence[tuple[np.ndarray, float, Blobs]]) -> None:
         """Continue with these states."""
-        self.keep(np.array([x for x, _, _ in state]), [Evaluation(value, blobs) for _, value, blobs in state])
+        self.keep(
+            np.array([x for x, _, _ in state]),
+            [Evaluation(value, blobs) for _, value, blobs in state],
+        )
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """Take in new evaluations at points (k, d).
@@ -235,35 +258,40 @@ class BlobStore:
             if self._shapes is None:
                 self._shapes = shapes
             if shapes != self._shapes:
-                what = f"log_density returned {_listed(shapes)}, but its first value came with {_listed(self._shapes)}"
+                what = (
+                    f"log_density returned {_listed(shapes)}, but its first value came with "
+                    f"{_listed(self._shapes)}"
+                )
                 remedy = "return the same names and shapes wherever the density is positive"
                 raise failed_value(self._model, x, what, remedy)
             if blobs:
                 self._at[_key(x, value)] = blobs
 
     def at(self, sweep: Step) -> Blobs:
-        """Return the blobs of a sweep's draws, (chains, *shape) each; empty if the log-density returns none."""
+        """Return the blobs of a sweep's draws, (chains, *shape) each; empty if there are none."""
         if not self._shapes:
             return {}
         found = [self._at[key] for key in _keys(sweep)]
         return {name: np.stack([blobs[name] for blobs in found]) for name in self._shapes}
 
     def of(self, points: np.ndarray, values: np.ndarray) -> list[Blobs | None]:
-        """Return the blobs of evaluations at points (k, d), by their values (k,); None where there are none."""
+        """Return the blobs of evaluations at points (k, d) with values (k,); None where missing."""
         return [self._at.get(_key(x, value)) for x, value in zip(points, values, strict=True)]
 
     def forget_but(self, sweeps: Iterable[Step]) -> None:
         """Keep only the blobs of states that the chains of these sweeps may have again."""
         if self._at:
-            kept = [states for sweep in sweeps for states in (sweep, sweep.others) if states is not None]
+            kept = [
+                states for sweep in sweeps for states in (sweep, sweep.others) if states is not None
+            ]
             self._at = {key: self._at[key] for states in kept for key in _keys(states)}
 
 
 class SimulatedData:
     """Draws data at the outputs that belong to the states of the chains.
 
-    Each draw has a random stream of its own, made of the run's seed and of the number of the draw. So a run that is
-    resumed has the same data.
+    Each draw has a random stream of its own, made of the run's seed and of the number of the draw.
+    So a run that is resumed has the same data.
 
     Parameters
     ----------
@@ -277,13 +305,17 @@ class SimulatedData:
     def __init__(self, model: Model, simulation: Simulation, seed: np.random.SeedSequence):
         self._model, self._simulation, self._seed = model, simulation, seed
 
-    def __call__(self, draw: int, positions: np.ndarray, blobs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return data by name, (chains, *shape), at a draw (chains, d) of each chain and its blobs."""
+    def __call__(
+        self, draw: int, positions: np.ndarray, blobs: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Return data by name, (chains, *shape), at each chain's draw (chains, d) and its blobs."""
         rng = np.random.default_rng(substream(self._seed, Stream.PREDICTIVE, draw))
         outputs = {name: blobs[f"{OUTPUTS}.{name}"] for name in self._simulation.likelihoods}
         rows = [
             self._simulation.draw(
-                {name: rows[chain] for name, rows in outputs.items()}, self._model.parameters_at(x), rng
+                {name: rows[chain] for name, rows in outputs.items()},
+                self._model.parameters_at(x),
+                rng,
             )
             for chain, x in enumerate(positions)
         ]
@@ -303,7 +335,10 @@ _GROWTH = 8  # a new block has 1/8 of the rows present
 
 
 def constrained(model: Model, points: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the log-density of the parameters: that of unconstrained vectors (k, d), less the log-Jacobian."""
+    """Return the log-density of the parameters.
+
+    It is that of unconstrained vectors (k, d), less the log-Jacobian.
+    """
     if model.parameters is None:
         return values
     with np.errstate(invalid="ignore"):  # -inf - -inf, far out

@@ -19,13 +19,16 @@ from kmc.surrogate.mass import bulk_depth
 # Set by hand; benchmarks/honesty.py shows how many runs are warned of, and how many should be.
 _FAR = 6.0  # times the usual distance between draws is far from all of them
 _LEAST_SHARE = 0.05  # of the mass of draws and mode together
-_STARTS = 64  # chains on the surrogate that begin at draws, and at the highest points that are far from them
+# chains on the surrogate that begin at draws, and at the highest points that are far from them
+_STARTS = 64
 _MOVES = InnerChainOptions(
     step_size=0.1, trajectory_length=2.5, independence_probability=0.15, small_step_probability=0.4
 )
 _DRAWS, _BETWEEN = 8, 10  # of each of these chains, and moves between them
-_STAYING = 0.9  # of the chains that are far from the draws at first, in another mode: along a ridge they come back
-_ON_WAY, _DIP = 50, 2.0  # points between a mode and the draws; nats that s is lower there: a tail only rises
+# of the chains that are far from the draws at first, in another mode: along a ridge they come back
+_STAYING = 0.9
+# points between a mode and the draws; nats that s is lower there: a tail only rises
+_ON_WAY, _DIP = 50, 2.0
 _FEWEST_PER_DIM, _FEWEST_MORE = 2, 2  # draws that show what is far, at least
 _MORE = 2.0  # nats, plus half the dimension: points less deep than that are in the bulk
 _USUAL = 0.95  # quantile of distances between neighboring draws: the usual distance
@@ -43,7 +46,9 @@ class Unvisited(NamedTuple):
 def unvisited(
     density: Density, x: np.ndarray, values: np.ndarray, draws: np.ndarray, rng: np.random.Generator
 ) -> list[Unvisited]:
-    """Find places far from all draws that are as high as the bulk or in a mode of some mass; one for each surrogate.
+    """Find places far from all draws, one for each surrogate.
+
+    They are as high as the bulk or in a mode of some mass.
 
     Parameters
     ----------
@@ -56,15 +61,19 @@ def unvisited(
 
     Notes
     -----
-    A point in the bulk that is far from all draws is one: that s leads its chains there helps nothing if none of their
-    ends was accepted. But a point of a wide mode may be deep and stand for much mass all the same. So chains on s begin
-    at points that are far, and near no draw of s by chains that begin at the draws. If they stay far, and s is lower on
-    the way to the draws, they are in another mode, with the mass exp(E log s + H), where the entropy H is estimated by
-    nearest neighbors. As s may be anything where few values are known, it counts as at most the highest value there.
+    A point in the bulk that is far from all draws is one: that s leads its chains there helps
+    nothing if none of their ends was accepted. But a point of a wide mode may be deep and stand for
+    much mass all the same. So chains on s begin at points that are far, and near no draw of s by
+    chains that begin at the draws. If they stay far, and s is lower on the way to the draws, they
+    are in another mode, with the mass exp(E log s + H), where the entropy H is estimated by nearest
+    neighbors. As s may be anything where few values are known, it counts as at most the highest
+    value there.
     """
     finite = np.isfinite(values)
     x, values = x[finite], values[finite]
-    at_points, at_draws = (np.argmax([one.log_density(p) for one in density.components], axis=0) for p in (x, draws))
+    at_points, at_draws = (
+        np.argmax([one.log_density(p) for one in density.components], axis=0) for p in (x, draws)
+    )
     found = []
     for k, component in enumerate(density.components):
         states, here = thinned(np.unique(draws[at_draws == k], axis=0)), at_points == k
@@ -86,9 +95,16 @@ def unvisited(
 
 
 def _mode(
-    component: Component, x: np.ndarray, values: np.ndarray, states: np.ndarray, rng: np.random.Generator
+    component: Component,
+    x: np.ndarray,
+    values: np.ndarray,
+    states: np.ndarray,
+    rng: np.random.Generator,
 ) -> tuple[int, float]:
-    """Return the highest of the points (n, d) in a mode where no states are, and the mode's share of the mass."""
+    """Return the highest of the points (n, d) in a mode where no states are.
+
+    The second value is the mode's share of the mass.
+    """
     z = component.coordinates(states)
     z = np.vstack([z, _drawn(component, z[rng.integers(len(z), size=_STARTS)], z, rng)])
     white = whiten_states(z[: len(states)])
@@ -109,11 +125,15 @@ def _mode(
     way = np.linspace(places[highest], z[tree.query(white(places[[highest]]))[1][0]], _ON_WAY)
     if _levels(component, way).min() >= most - _DIP:
         return 0, 0.0
-    return highest, float(expit(_log_mass(component, ends[away], most) - _log_mass(component, z[len(states) :])))
+    return highest, float(
+        expit(_log_mass(component, ends[away], most) - _log_mass(component, z[len(states) :]))
+    )
 
 
-def _drawn(component: Component, starts: np.ndarray, archive: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return draws (8 n, d) of a surrogate by short chains from points (n, d), all in its coordinates."""
+def _drawn(
+    component: Component, starts: np.ndarray, archive: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw points (8 n, d) from a surrogate by short chains from (n, d), all in its coordinates."""
     trials = Trials(component.jit_state, starts, local_mixture(archive))
     some = trials._replace(starts=archive[rng.integers(len(archive), size=_STARTS)])
     options = with_step_size(some, _MOVES, rng)
@@ -131,10 +151,11 @@ def _levels(component: Component, z: np.ndarray) -> np.ndarray:
 
 
 def _log_mass(component: Component, z: np.ndarray, most: float = np.inf) -> float:
-    """Estimate the log-mass of a mode from draws z (n, d) of a surrogate, which counts as at most so much.
+    """Estimate the log-mass of a mode from draws z (n, d) of a surrogate.
 
-    The entropy is that of Kozachenko and Leonenko (1987), "Sample estimate of the entropy of a random vector", Problems
-    of Information Transmission 23. Draws that are too deep for the mode are on their way to it.
+    The surrogate counts as at most so much. The entropy is that of Kozachenko and Leonenko (1987),
+    "Sample estimate of the entropy of a random vector", Problems of Information Transmission 23.
+    Draws that are too deep for the mode are on their way to it.
     """
     z = np.unique(z, axis=0)
     levels = np.minimum(_levels(component, z), most)
@@ -145,7 +166,9 @@ def _log_mass(component: Component, z: np.ndarray, most: float = np.inf) -> floa
         return -np.inf
     distances = cKDTree(z).query(z, k=_NEIGHBOR + 1)[0][:, -1]
     ball = 0.5 * dim * np.log(np.pi) - gammaln(0.5 * dim + 1.0)
-    return float(levels.mean() + dim * np.log(distances).mean() + ball + digamma(n) - digamma(_NEIGHBOR))
+    return float(
+        levels.mean() + dim * np.log(distances).mean() + ball + digamma(n) - digamma(_NEIGHBOR)
+    )
 
 
 def _in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
@@ -154,6 +177,6 @@ def _in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
 
 
 def _is_far(points: np.ndarray, tree: cKDTree) -> np.ndarray:
-    """Return which points (n, d) are far from those of the tree, as measured by the distances between these."""
+    """Return which points (n, d) are far from those of the tree, by the distances between these."""
     usual = np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL)
     return tree.query(points)[0] > _FAR * usual

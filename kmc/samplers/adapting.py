@@ -1,12 +1,13 @@
-"""Chains that move by proposals which learn from their states: the state of the adaptive Metropolis samplers.
+"""Chains with proposals that learn from their states: the state of adaptive Metropolis samplers.
 
-Every chain makes one proposal and one true evaluation per sweep. What the proposals depend on is in a *proposer*, which
-learns after each sweep in warm-up, and afterwards if the adaptation is vanishing. Chains either share one proposer or
-have one each.
+Every chain makes one proposal and one true evaluation per sweep. What the proposals depend on is in
+a *proposer*, which learns after each sweep in warm-up, and afterwards if the adaptation is
+vanishing. Chains either share one proposer or have one each.
 
-A density is learned while chains run, too: by the default surrogate from all evaluations, or by an estimator from
-states. It is refitted at sweeps that are fixed in advance and ever rarer. What proposals make of it is corrected by the
-true density, so that a wrong fit makes a sampler slow, never wrong.
+A density is learned while chains run, too: by the default surrogate from all evaluations, or by an
+estimator from states. It is refitted at sweeps that are fixed in advance and ever rarer. What
+proposals make of it is corrected by the true density, so that a wrong fit makes a sampler slow,
+never wrong.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _DELAY = 10  # sweeps by which the recursion's step sizes lag
 _MOST = 0.5  # largest step size
 _FLOOR = 1e-8  # variance added in each direction, relative to the coordinates' variances
 
-_FIRST, _GROWTH = 30, 1.4  # sweep of the first fit, and the factor between successive ones; set by hand
+# sweep of the first fit, and the factor between successive ones; set by hand
+_FIRST, _GROWTH = 30, 1.4
 
 
 class Moved(NamedTuple):
@@ -78,7 +80,13 @@ class AdaptingState:
     """
 
     def __init__(
-        self, setup: SamplerSetup, walkers: Walkers, proposers: Sequence[Proposer], *, freeze: bool, warmup: int
+        self,
+        setup: SamplerSetup,
+        walkers: Walkers,
+        proposers: Sequence[Proposer],
+        *,
+        freeze: bool,
+        warmup: int,
     ):
         self.setup = setup
         self.warming_up = warmup > 0
@@ -115,9 +123,13 @@ class AdaptingState:
         self.proposers = [wrapper(proposer) for proposer in self.proposers]
 
     def report(self) -> dict[str, Any]:
-        """Return facts for the results' attributes; those of proposers of single chains are lists."""
+        """Return facts for the results' attributes; those of single chains' proposers are lists."""
         facts = [proposer.facts() for proposer in self.proposers]
-        shared = facts[0] if len(facts) == 1 else {name: [one[name] for one in facts] for name in facts[0]}
+        shared = (
+            facts[0]
+            if len(facts) == 1
+            else {name: [one[name] for one in facts] for name in facts[0]}
+        )
         return {"noisy": self.setup.noisy, "n_refits": 0, **shared}
 
     def _learn(self, start: np.ndarray, stats: dict[str, np.ndarray]) -> None:
@@ -137,7 +149,7 @@ class AdaptingState:
 
 
 def walkers_of(setup: SamplerSetup) -> Walkers:
-    """Return one walker per chain, at the best start points, each with a random stream of its own."""
+    """Return one walker per chain, at the best start points, each with its own random stream."""
     best = best_starts(setup.initial, setup.initial_log_density, setup.chains)
     rngs = [np.random.default_rng(seed) for seed in setup.seed.spawn(setup.chains)]
     return Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
@@ -146,7 +158,8 @@ def walkers_of(setup: SamplerSetup) -> Walkers:
 def warmup_sweeps(setup: SamplerSetup, share: int) -> int:
     """Return the user's number of sweeps of warm-up.
 
-    By default it is the number of draws or one in ``share`` evaluations of the budget, whichever is smaller.
+    By default it is the number of draws or one in ``share`` evaluations of the budget, whichever is
+    smaller.
     """
     if setup.warmup is not None:
         return setup.warmup
@@ -162,7 +175,9 @@ def warmup_sweeps(setup: SamplerSetup, share: int) -> int:
 
 
 class RobbinsMonro:
-    """A factor f with log f <- log f + 2 (t + 1)^-0.6 (acceptance - target) after sweep t (Andrieu and Thoms 2008).
+    """A factor f, tuned by the acceptance of each sweep (Andrieu and Thoms 2008).
+
+    After sweep t, log f <- log f + 2 (t + 1)^-0.6 (acceptance - target).
 
     Parameters
     ----------
@@ -185,7 +200,10 @@ class RobbinsMonro:
         return math.exp(self.log_value)
 
     def learn(self, acceptance: float, sweep: int, weight: float = 1.0) -> None:
-        """Take the mean acceptance of a sweep, the first of which is 1; ``weight`` is the share of the chains in it."""
+        """Take the mean acceptance of a sweep, the first of which is 1.
+
+        ``weight`` is the share of the chains in it.
+        """
         self.log_value += weight * _GAIN * (sweep + 1) ** -_DECAY * (acceptance - self._target)
 
     def restart(self) -> None:
@@ -199,9 +217,9 @@ class RobbinsMonro:
 class Reservoir:
     """States of the chains, where the state number s stays with a probability that grows with s.
 
-    With t states offered to a full reservoir of n, the next one replaces a random entry with probability
-    min(1, 2 n / t). Entry number s is still present with probability (s / t)², so that over-dispersed starts are
-    forgotten, and the reservoir changes ever more slowly.
+    With t states offered to a full reservoir of n, the next one replaces a random entry with
+    probability min(1, 2 n / t). Entry number s is still present with probability (s / t)², so that
+    over-dispersed starts are forgotten, and the reservoir changes ever more slowly.
 
     Parameters
     ----------
@@ -243,9 +261,10 @@ class Moments:
 
         C <- (1 - r) C + r (mean of (x_i - m)(x_i - m)ᵀ + ε D),    m <- m + r mean of (x_i - m).
 
-    With 2/t instead of 1/t the first half of the history is forgotten in the limit. ε D keeps the covariance positive
-    definite (Haario, Saksman and Tamminen 2001); D is diagonal with the variances, and one coordinate per sweep takes
-    its turn. All terms are of rank one, and L follows by updates of a Cholesky factor.
+    With 2/t instead of 1/t the first half of the history is forgotten in the limit. ε D keeps the
+    covariance positive definite (Haario, Saksman and Tamminen 2001); D is diagonal with the
+    variances, and one coordinate per sweep takes its turn. All terms are of rank one, and L follows
+    by updates of a Cholesky factor.
 
     Parameters
     ----------
@@ -272,7 +291,9 @@ class Moments:
             add_outer_product(root, math.sqrt(rate / len(x)) * row)
         i, dim = sweep % len(root), len(root)
         floor = np.zeros(dim)
-        floor[i] = math.sqrt(rate * dim * (_FLOOR * float(root[i] @ root[i]) + np.finfo(float).tiny))
+        floor[i] = math.sqrt(
+            rate * dim * (_FLOOR * float(root[i] @ root[i]) + np.finfo(float).tiny)
+        )
         add_outer_product(root, floor)
         if np.all(np.isfinite(root)):
             self.mean, self.root = self.mean + rate * deviations.mean(axis=0), root
@@ -365,7 +386,9 @@ class DensityLearner:
         self.learned: Learned | None = None
         self.n_fits = 0
         self._dim, self._noisy, self._rng = dim, noisy, rng
-        self._fitter = None if estimator is None else Fitter(estimator, values=False, refit=True, rng=rng)
+        self._fitter = (
+            None if estimator is None else Fitter(estimator, values=False, refit=True, rng=rng)
+        )
         self._evaluated = History(dim)
         self._states = Reservoir(dim + 1, max_states, rng)  # with their log-densities
         self._next = float(_FIRST)
@@ -381,7 +404,9 @@ class DensityLearner:
         if sweep < self._next:
             return False
         self._next = max(_GROWTH * self._next, sweep + 1.0)
-        found = self._from_evaluations() if self._fitter is None else self._from_states(self._fitter)
+        found = (
+            self._from_evaluations() if self._fitter is None else self._from_states(self._fitter)
+        )
         if found is None:
             return False
         self.learned, self.n_fits = found, self.n_fits + 1
@@ -397,15 +422,17 @@ class DensityLearner:
         return facts
 
     def _update(self, online: Online, moved: Moved, sweep: int) -> bool:
-        """Give the estimator the states since its last update, with a probability that does not depend on them.
+        """Give the estimator, with some probability, the states since its last update.
 
-        Return whether there is a new fit.
+        The probability does not depend on the states. Return whether there is a new fit.
         """
         assert self._fitter is not None and self.learned is not None
         self._waiting.extend(moved.position, moved.log_density)
         if self._rng.random() >= sweep**-online.exponent:
             return False
-        field = self._fitter.extended(self.learned.field, self._waiting.x, self._waiting.log_density)
+        field = self._fitter.extended(
+            self.learned.field, self._waiting.x, self._waiting.log_density
+        )
         self._waiting = History(self._dim)
         if field is None:
             return False
@@ -417,14 +444,20 @@ class DensityLearner:
         states = np.unique(self._states.x[:, :-1], axis=0)
         if len(states) < 3 * self._dim + 10:
             return None
-        surrogate = fit_to_draws(Seen(x, values, states, np.full(x.shape, np.nan), self._noisy), self._rng)
+        surrogate = fit_to_draws(
+            Seen(x, values, states, np.full(x.shape, np.nan), self._noisy), self._rng
+        )
         same = Affine(surrogate.jit_state, np.zeros(self._dim), np.eye(self._dim))
         return Learned(Field(None, surrogate.whitening, True, same), surrogate)
 
     def _from_states(self, fitter: Fitter) -> Learned | None:
         rows = self._states.x
-        distinct, first, visits = np.unique(rows[:, :-1], axis=0, return_index=True, return_counts=True)
+        distinct, first, visits = np.unique(
+            rows[:, :-1], axis=0, return_index=True, return_counts=True
+        )
         if len(distinct) < 3 * self._dim + 10:
             return None
-        field = fitter.fitted(distinct, rows[first, -1], visits, whitening=whiten_states(rows[:, :-1]))
+        field = fitter.fitted(
+            distinct, rows[first, -1], visits, whitening=whiten_states(rows[:, :-1])
+        )
         return None if field is None else Learned(field, None)

@@ -1,6 +1,7 @@
-"""Adaptive Metropolis: random walk, differential evolution and independent proposals, learned from the chains.
+"""Adaptive Metropolis: random walk, differential evolution and independent proposals.
 
-With a score estimator, Langevin steps along its gradient as well.
+They are learned from the chains. With a score estimator, there are Langevin steps along its
+gradient as well.
 """
 
 from __future__ import annotations
@@ -48,21 +49,23 @@ class AdaptiveMetropolis(Startable):
     Parameters
     ----------
     adaptation : {"vanishing", "freeze"}
-        "vanishing": adaptation continues with step sizes that tend to zero. "freeze": the proposals do not change after
-        warm-up.
+        "vanishing": adaptation continues with step sizes that tend to zero. "freeze": the proposals
+        do not change after warm-up.
     target_acceptance : float
         The acceptance rate to which the scales of random walk and differential evolution are tuned.
     moves : tuple of str
-        The kinds of proposals, of which "random-walk" is always one. With several, their probabilities are tuned; none
-        is below 0.1. ``("random-walk",)`` is the algorithm of [1]_ with the scaling of [2]_.
+        The kinds of proposals, of which "random-walk" is always one. With several, their
+        probabilities are tuned; none is below 0.1. ``("random-walk",)`` is the algorithm of [1]_
+        with the scaling of [2]_.
     pooled : bool
-        Whether all chains learn from one history. False: each chain from its own, so that chains are independent.
+        Whether all chains learn from one history. False: each chain from its own, so that chains
+        are independent.
     max_archive : int
         Largest number of past states kept for differential evolution, and for the estimator.
     estimator : estimator, optional
-        An object with ``fit(X)`` and ``gradient(X)``, such as ``kmc.scores.NystromKEF()``, for a further kind of
-        proposals: steps with the covariance and drift of the density that it learns from past states. It is copied.
-        It needs ``pooled=True``.
+        An object with ``fit(X)`` and ``gradient(X)``, such as ``kmc.scores.NystromKEF()``, for a
+        further kind of proposals: steps with the covariance and drift of the density that it learns
+        from past states. It is copied. It needs ``pooled=True``.
 
     Raises
     ------
@@ -71,38 +74,43 @@ class AdaptiveMetropolis(Startable):
 
     See Also
     --------
-    kmc.KernelHMC : the default sampler, with far more effective draws per evaluation on most targets.
+    kmc.KernelHMC : the default sampler, with far more effective draws per evaluation on most
+    targets.
 
     Notes
     -----
     The kinds of proposals from a state x, with the learned mean m and covariance C = L Lᵀ:
 
-    - random walk, x + f L N(0, I) (Haario, Saksman and Tamminen 2001 [1]_). The factor f begins at 2.38 / sqrt(d) and
-      follows a Robbins–Monro recursion on the acceptance rate (algorithm 4 of [2]_).
-    - differential evolution, x + γ (a - b) with two past states a and b [3]_; one in ten has γ = 1, for jumps between
-      modes.
-    - independence: a Student-t with 5 degrees of freedom, location m and scale matrix C, as in section 5 of [2]_ and in
-      [4]_; its tails are heavy so that the acceptance rate does not vanish far out.
-    - Langevin, with an estimator: x + ε²/2 S g(x) + ε S^½ N(0, I), with the gradient g of the estimated log-density (a
-      kernel exponential family [5]_) and the covariance S of the states that it was fitted to. It is accepted with the
-      densities of both directions, so that a wrong estimate makes it slow, never wrong. ε is tuned to an acceptance of
-      0.574. The estimator is fitted anew at sweeps 30, 42, 59, ..., which are fixed in advance and ever rarer; with
+    - random walk, x + f L N(0, I) (Haario, Saksman and Tamminen 2001 [1]_). The factor f begins at
+      2.38 / sqrt(d) and follows a Robbins–Monro recursion on the acceptance rate (algorithm 4 of
+      [2]_).
+    - differential evolution, x + γ (a - b) with two past states a and b [3]_; one in ten has γ = 1,
+      for jumps between modes.
+    - independence: a Student-t with 5 degrees of freedom, location m and scale matrix C, as in
+      section 5 of [2]_ and in [4]_; its tails are heavy so that the acceptance rate does not vanish
+      far out.
+    - Langevin, with an estimator: x + ε²/2 S g(x) + ε S^½ N(0, I), with the gradient g of the
+      estimated log-density (a kernel exponential family [5]_) and the covariance S of the states
+      that it was fitted to. It is accepted with the densities of both directions, so that a wrong
+      estimate makes it slow, never wrong. ε is tuned to an acceptance of 0.574. The estimator is
+      fitted anew at sweeps 30, 42, 59, ..., which are fixed in advance and ever rarer; with
       ``adaptation="freeze"`` to the end of warm-up.
 
-    A kind's probability is proportional to its mean squared jump :math:`|L^{-1}(x' - x)|^2` times the acceptance
-    probability, which is averaged with vanishing step sizes. m and C follow the recursion of [1]_ with the step sizes
-    2/t, and C is regularized; L is updated at O(d²) per state.
+    A kind's probability is proportional to its mean squared jump :math:`|L^{-1}(x' - x)|^2` times
+    the acceptance probability, which is averaged with vanishing step sizes. m and C follow the
+    recursion of [1]_ with the step sizes 2/t, and C is regularized; L is updated at O(d²) per
+    state.
 
     References
     ----------
     .. [1] Haario, Saksman and Tamminen (2001), "An adaptive Metropolis algorithm", Bernoulli 7.
     .. [2] Andrieu and Thoms (2008), "A tutorial on adaptive MCMC", Statistics and Computing 18.
-    .. [3] ter Braak and Vrugt (2008), "Differential evolution Markov chain with snooker updater and fewer chains",
-       Statistics and Computing 18.
-    .. [4] Giordani and Kohn (2010), "Adaptive independent Metropolis–Hastings by fast estimation of mixtures of
-       normals", Journal of Computational and Graphical Statistics 19.
-    .. [5] Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score estimation with Nyström
-       kernel exponential families", AISTATS, theorem 1.
+    .. [3] ter Braak and Vrugt (2008), "Differential evolution Markov chain with snooker updater and
+       fewer chains", Statistics and Computing 18.
+    .. [4] Giordani and Kohn (2010), "Adaptive independent Metropolis–Hastings by fast estimation of
+       mixtures of normals", Journal of Computational and Graphical Statistics 19.
+    .. [5] Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score
+       estimation with Nyström kernel exponential families", AISTATS, theorem 1.
 
     Examples
     --------
@@ -112,7 +120,9 @@ class AdaptiveMetropolis(Startable):
     >>> kmc.AdaptiveMetropolis(moves=("random-walk",), pooled=False).pooled
     False
     >>> sampler = kmc.AdaptiveMetropolis(estimator=kmc.scores.NystromKEF(n_basis=20))
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=100, seed=1, progress=False)
+    >>> idata = kmc.sample(
+    ...     lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=100, seed=1, progress=False
+    ... )
     >>> idata.posterior.attrs["surrogate"]
     'NystromKEF'
     """
@@ -136,7 +146,8 @@ class AdaptiveMetropolis(Startable):
             check_estimator(self.estimator, False)
             if not self.pooled:
                 raise ValueError(
-                    f"pooled={self.pooled!r}, but an estimator learns from all chains: leave one of the two options out"
+                    f"pooled={self.pooled!r}, but an estimator learns from all chains: leave one "
+                    f"of the two options out"
                 )
 
     def _start(self, setup: SamplerSetup) -> AdaptingState:
@@ -147,14 +158,20 @@ class AdaptiveMetropolis(Startable):
         if self.estimator is not None:
             rng = np.random.default_rng(setup.seed.spawn(1)[0])
             learner = DensityLearner(
-                self.estimator, dim=setup.dim, max_states=self.max_archive, noisy=setup.noisy, rng=rng
+                self.estimator,
+                dim=setup.dim,
+                max_states=self.max_archive,
+                noisy=setup.noisy,
+                rng=rng,
             )
         proposers = [
             LearnedMixture(self, x, spread=spread, rng=rng, learner=learner)
             for x, rng in zip(starts, rngs, strict=True)
         ]
         warmup = warmup_sweeps(setup, _WARMUP_SHARE)
-        return AdaptingState(setup, walkers, proposers, freeze=self.adaptation == "freeze", warmup=warmup)
+        return AdaptingState(
+            setup, walkers, proposers, freeze=self.adaptation == "freeze", warmup=warmup
+        )
 
 
 class LearnedMixture:
@@ -192,7 +209,9 @@ class LearnedMixture:
     ):
         self.moments = Moments(x.mean(axis=0), spread)
         self._learner = learner
-        self.kinds = [LANGEVIN] * (learner is not None) + [MOVES.index(kind) for kind in options.moves]
+        self.kinds = [LANGEVIN] * (learner is not None) + [
+            MOVES.index(kind) for kind in options.moves
+        ]
         self._archive = Reservoir(len(spread), options.max_archive, rng)
         self._walk, self._evolution = (RobbinsMonro(options.target_acceptance) for _ in range(2))
         self._step = RobbinsMonro(_LANGEVIN_ACCEPTANCE)
@@ -204,10 +223,15 @@ class LearnedMixture:
         """Propose a point from x (d,); the kind of move does not depend on x."""
         kind = self._kind(rng)
         if kind == LANGEVIN:
-            assert self._learner is not None and self._learner.learned is not None  # else its probability is zero
-            return langevin(self._learner.learned, x, rng.standard_normal(len(x)), step_size=self._langevin_step)
+            # else its probability is zero
+            assert self._learner is not None and self._learner.learned is not None
+            return langevin(
+                self._learner.learned, x, rng.standard_normal(len(x)), step_size=self._langevin_step
+            )
         if kind == EVOLUTION:
-            return differential_evolution(rng, x, self._archive.x, scale=self._evolution.value, sd=self.moments.sd)
+            return differential_evolution(
+                rng, x, self._archive.x, scale=self._evolution.value, sd=self.moments.sd
+            )
         if kind == INDEPENDENCE:
             return self._independent(rng, x)
         scale = BEST_SCALE / math.sqrt(len(x)) * self._walk.value
@@ -223,7 +247,11 @@ class LearnedMixture:
             self._counts[i] += 1
             gain = 1.0 / min(self._counts[i] + 3, _DELAY + 0.5 * self._counts[i])
             self._jumps[i] += gain * (float(rate) * float(step @ step) - self._jumps[i])
-        for kind, scale in ((WALK, self._walk), (EVOLUTION, self._evolution), (LANGEVIN, self._step)):
+        for kind, scale in (
+            (WALK, self._walk),
+            (EVOLUTION, self._evolution),
+            (LANGEVIN, self._step),
+        ):
             if np.any(mine := kinds == kind):
                 scale.learn(float(rates[mine].mean()), sweep, float(mine.mean()))
         self.moments.learn(moved.position, sweep)
@@ -233,9 +261,11 @@ class LearnedMixture:
         self.probabilities = self._new_probabilities()
 
     def facts(self) -> dict[str, Any]:
-        """Return the scale of the random walk, the probabilities of the kinds, and facts about the estimator."""
+        """Return the random walk's scale, the kinds' probabilities, and facts on the estimator."""
         scale = BEST_SCALE / math.sqrt(len(self.moments.mean)) * self._walk.value
-        probabilities = dict(zip((MOVES[kind] for kind in self.kinds), self.probabilities.tolist(), strict=True))
+        probabilities = dict(
+            zip((MOVES[kind] for kind in self.kinds), self.probabilities.tolist(), strict=True)
+        )
         facts: dict[str, Any] = {"proposal_factor": scale, "move_probabilities": probabilities}
         if self._learner is not None:
             facts |= {**self._learner.facts(), "langevin_step_size": self._langevin_step}
@@ -248,8 +278,8 @@ class LearnedMixture:
     def _new_probabilities(self) -> np.ndarray:
         """Return the probabilities of the kinds, in the order of the options.
 
-        Before there is an archive, only the random walk has a positive one; before the first fit, Langevin steps have
-        none.
+        Before there is an archive, only the random walk has a positive one; before the first fit,
+        Langevin steps have none.
         """
         if len(self._archive) < max(_LEAST[0] * len(self.moments.mean), _LEAST[1]):
             return np.array([float(kind == WALK) for kind in self.kinds])
@@ -267,16 +297,24 @@ class LearnedMixture:
         return self.kinds[-1]
 
     def _independent(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
-        """Propose a point from a Student-t with density proportional to (1 + |L⁻¹(x - m)|² / ν)^(-(ν + d) / 2)."""
+        """Propose a point from a Student-t distribution.
+
+        Its density is proportional to (1 + |L⁻¹(x - m)|² / ν)^(-(ν + d) / 2).
+        """
         mean, root = self.moments.mean, self.moments.root
         normal, chi = rng.standard_normal(len(x)), rng.standard_normal(_DOF)
         white = normal * math.sqrt(_DOF / float(chi @ chi))
         depths = [math.log1p(float(z @ z) / _DOF) for z in (self.moments.whitened(x - mean), white)]
-        return Proposal(mean + root @ white, 0.5 * (_DOF + len(x)) * (depths[1] - depths[0]), INDEPENDENCE)
+        return Proposal(
+            mean + root @ white, 0.5 * (_DOF + len(x)) * (depths[1] - depths[0]), INDEPENDENCE
+        )
 
 
 def _kinds(moves: Any) -> tuple[str, ...]:
-    expected = f"expected a tuple of distinct names out of {', '.join(map(repr, KINDS))}, with 'random-walk' among them"
+    expected = (
+        f"expected a tuple of distinct names out of {', '.join(map(repr, KINDS))}, "
+        "with 'random-walk' among them"
+    )
     if not isinstance(moves, (tuple, list)) or not all(isinstance(move, str) for move in moves):
         raise TypeError(f"moves={moves!r}: {expected}")
     if not set(moves) <= set(KINDS) or len(set(moves)) < len(moves) or KINDS[0] not in moves:

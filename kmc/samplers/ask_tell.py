@@ -1,4 +1,4 @@
-"""Step-by-step use of a sampler: it asks for points, and is told their log-densities by a loop of the user's own."""
+"""Step-by-step use of a sampler, which asks the user's own loop for log-densities at points."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from kmc.threads import single_threaded
 
 
 class AskTell:
-    """A run of a sampler without kmc's run layer; made by ``kmc.KernelHMC().start(initial=...)`` or another sampler.
+    """A run of a sampler without kmc's run layer.
 
-    The evaluations are made elsewhere: by an instrument, a queue, a spreadsheet. The draws are those of
-    :func:`kmc.sample` with the same sampler, start points, seed and limits. The state can be pickled between any two
-    calls, and continued in another process.
+    It is made by ``kmc.KernelHMC().start(initial=...)`` or another sampler. The evaluations are
+    made elsewhere: by an instrument, a queue, a spreadsheet. The draws are those of
+    :func:`kmc.sample` with the same sampler, start points, seed and limits. The state can be
+    pickled between any two calls, and continued in another process.
 
     Parameters
     ----------
@@ -104,29 +105,35 @@ class AskTell:
             The run is done.
         """
         if self.done:
-            raise RuntimeError("ask: the run is done, as state.done says; no more points are needed")
+            raise RuntimeError(
+                "ask: the run is done, as state.done says; no more points are needed"
+            )
         return self._asked.copy()
 
     def tell(self, values: Any, log_prior: Any = None) -> None:
-        """Take the log-densities (k,) of the points last asked for, in their order; -inf where the density is zero.
+        """Take the log-densities (k,) of the points last asked for, in order; -inf for density 0.
 
         Parameters
         ----------
         values : array_like, shape (k,)
         log_prior : array_like, shape (k,), optional
-            The part of each that :class:`kmc.Tempered` does not temper, from the first call on or never.
+            The part of each that :class:`kmc.Tempered` does not temper, from the first call on or
+            never.
 
         Raises
         ------
         ValueError
-            The wrong number of values, NaN or +inf, or -inf at all start points. The state is unchanged.
+            The wrong number of values, NaN or +inf, or -inf at all start points. The state is
+            unchanged.
         TypeError
             The sampler takes no ``log_prior``, or not any more.
         RuntimeError
             The run is done.
         """
         if self.done:
-            raise RuntimeError("tell: the run is done, as state.done says; these values are not needed")
+            raise RuntimeError(
+                "tell: the run is done, as state.done says; these values are not needed"
+            )
         known = self._checked(values)
         prior = self._checked_prior(log_prior, known)
         with single_threaded():  # as in kmc.sample
@@ -136,7 +143,8 @@ class AskTell:
                 self._advance(known, prior)
             self.n_evaluations += len(known)
             self._asked = self._state.propose()
-            while not (len(self._asked) or self._has_all_draws):  # no chain moved: no evaluation is needed
+            # no chain moved: no evaluation is needed
+            while not (len(self._asked) or self._has_all_draws):
                 self._advance(np.empty(0), None if prior is None else np.empty(0))
                 self._asked = self._state.propose()
 
@@ -144,7 +152,9 @@ class AskTell:
     def done(self) -> bool:
         """Whether all draws are made, or the next points would exceed the budget."""
         budget = self._request.max_evaluations
-        return self._has_all_draws or (budget is not None and self.n_evaluations + len(self._asked) > budget)
+        return self._has_all_draws or (
+            budget is not None and self.n_evaluations + len(self._asked) > budget
+        )
 
     @property
     def warming_up(self) -> bool:
@@ -183,19 +193,20 @@ class AskTell:
         known = as_array("values", values)
         if known.shape != (len(self._asked),):
             raise ValueError(
-                f"values has shape {known.shape}: expected the log-densities of the {len(self._asked)} points last "
-                f"asked for, shape ({len(self._asked)},)"
+                f"values has shape {known.shape}: expected the log-densities of the "
+                f"{len(self._asked)} points last asked for, shape ({len(self._asked)},)"
             )
         wrong = np.isnan(known) | (known == np.inf)
         if np.any(wrong):
             i = int(np.flatnonzero(wrong)[0])
             raise ValueError(
-                f"values[{i}]={known[i]} at the point {self._asked[i].tolist()}: expected a finite log-density, or "
-                "-inf where the density is zero"
+                f"values[{i}]={known[i]} at the point {self._asked[i].tolist()}: expected a finite "
+                "log-density, or -inf where the density is zero"
             )
         if self._state is None and not np.any(np.isfinite(known)):
             raise ValueError(
-                "values: the log-density is -inf at every start point; start where the density is positive"
+                "values: the log-density is -inf at every start point; start where the density is "
+                "positive"
             )
         return known
 
@@ -204,15 +215,21 @@ class AskTell:
             self._has_prior = log_prior is not None
             sampler = self._request.sampler
             if self._has_prior and not traits_of(sampler).log_prior:
-                raise TypeError(f"log_prior: the sampler {sampler!r} takes none; only kmc.Tempered(...) does")
+                raise TypeError(
+                    f"log_prior: the sampler {sampler!r} takes none; only kmc.Tempered(...) does"
+                )
         if self._has_prior != (log_prior is not None):
-            raise TypeError(f"log_prior={log_prior!r}: expected it in every call or in none, as in the first one")
+            raise TypeError(
+                f"log_prior={log_prior!r}: expected it in every call or in none, as in the first "
+                f"one"
+            )
         if log_prior is None:
             return None
         prior = as_array("log_prior", log_prior)
         if prior.shape != values.shape or not np.all(np.isfinite(prior[np.isfinite(values)])):
             raise ValueError(
-                f"log_prior={prior.tolist()}: expected shape {values.shape}, and finite numbers where values are finite"
+                f"log_prior={prior.tolist()}: expected shape {values.shape}, and finite numbers "
+                f"where values are finite"
             )
         return prior
 
@@ -236,7 +253,9 @@ class AskTell:
     def _advance(self, values: np.ndarray, prior: np.ndarray | None) -> None:
         assert self._state is not None
         state: Any = self._state
-        step: Step | None = state.advance(values) if prior is None else state.advance(values, log_prior=prior)
+        step: Step | None = (
+            state.advance(values) if prior is None else state.advance(values, log_prior=prior)
+        )
         if step is not None and not step.warmup:
             self._steps.append(step)
 
@@ -272,12 +291,13 @@ class Startable(ABC):
     ) -> AskTell: ...
 
     def start(self, setup: SamplerSetup | None = None, **arguments: Any) -> Any:
-        """Begin a run that asks for points and is told their log-densities; see :class:`kmc.AskTell`.
+        """Begin a run that asks for points and is told log-densities; see :class:`kmc.AskTell`.
 
         Parameters
         ----------
         setup : SamplerSetup, optional
-            Passed by :func:`kmc.sample`; the result is then a :class:`kmc.samplers.base.SamplerState`.
+            Passed by :func:`kmc.sample`; the result is then a
+            :class:`kmc.samplers.base.SamplerState`.
         **arguments
             Those of :class:`kmc.AskTell`.
 

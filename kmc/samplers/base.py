@@ -1,9 +1,10 @@
 """The interface of a sampler: options, and the state of a run, which requests evaluations.
 
-A sampler's *options* are a frozen dataclass (:class:`kmc.KernelHMC`, ...). ``start`` turns them into a *state*
-(:class:`SamplerState`), which alone holds the positions of the chains. One sweep moves every chain once: ``propose``
-returns the points whose true log-density is needed, ``advance`` takes the values and returns the step. The state never
-calls the target, so that the caller decides where evaluations run, counts them and can stop between any two sweeps.
+A sampler's *options* are a frozen dataclass (:class:`kmc.KernelHMC`, ...). ``start`` turns them
+into a *state* (:class:`SamplerState`), which alone holds the positions of the chains. One sweep
+moves every chain once: ``propose`` returns the points whose true log-density is needed, ``advance``
+takes the values and returns the step. The state never calls the target, so that the caller decides
+where evaluations run, counts them and can stop between any two sweeps.
 """
 
 from __future__ import annotations
@@ -44,20 +45,24 @@ class SamplerSetup(NamedTuple):
     max_evaluations: int | None
     seed: np.random.SeedSequence
     noisy: bool = False  # the log-densities are those of unbiased estimates: a state keeps its own
-    # Points (n, d) and values (n,) that were evaluated elsewhere, presumably of the same function: a surrogate may be
-    # fitted to them, but no state may use their values. With them, outputs (n, k) of a simulator, or None.
+    # Points (n, d) and values (n,) that were evaluated elsewhere, presumably of the same function:
+    # a surrogate may be fitted to them, but no state may use their values. With them, outputs (n,
+    # k) of a simulator, or None.
     history: tuple[np.ndarray, np.ndarray, np.ndarray | None] | None = None
-    # Of a model with a simulator, for samplers that learn its outputs: what is known, and outputs (k, n) at the starts.
+    # Of a model with a simulator, for samplers that learn its outputs: what is known, and outputs
+    # (k, n) at the starts.
     structure: Structure | None = None
     initial_outputs: np.ndarray | None = None
-    approximation: Approximation | None = None  # a cheap simulator, which may be called at any point
+    # a cheap simulator, which may be called at any point
+    approximation: Approximation | None = None
     known: KnownPart | None = None  # what is added to the user's function
-    # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it apart.
+    # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it
+    # apart.
     initial_log_prior: np.ndarray | None = None
 
 
 class Proposed(NamedTuple):
-    """The points that a sweep evaluated for each chain; a proposal that did not move is the state itself."""
+    """The points that a sweep evaluated for each chain; an unmoved proposal is the state itself."""
 
     position: np.ndarray  # (chains, d)
     log_density: np.ndarray  # (chains,)
@@ -69,9 +74,11 @@ class Step(NamedTuple):
     warmup: bool
     position: np.ndarray  # (chains, d)
     log_density: np.ndarray  # (chains,)
-    stats: dict[str, np.ndarray]  # (chains,) each; those of STATS, and any of FURTHER_STATS, (chains, ...)
+    # (chains,) each; those of STATS, and any of FURTHER_STATS, (chains, ...)
+    stats: dict[str, np.ndarray]
     proposed: Proposed | None = None  # None if the sampler does not report it
-    others: Proposed | None = None  # states (m, d), (m,) that are no draws, but that chains may return to
+    # states (m, d), (m,) that are no draws, but that chains may return to
+    others: Proposed | None = None
 
 
 STATS: dict[str, type] = {
@@ -80,21 +87,25 @@ STATS: dict[str, type] = {
     "diverging": np.bool_,
     "n_steps": np.int32,  # leapfrog steps on the surrogate
     "step_size": np.float64,
-    "energy": np.float64,  # Hamiltonian on the surrogate after the last trajectory; -log density for other moves
+    # Hamiltonian on the surrogate after the last trajectory; -log density for other moves
+    "energy": np.float64,
     "n_evaluations": np.int32,  # true evaluations that this draw cost
     "move": np.int8,  # index into MOVES, or into the sampler's own ``moves``
 }
 
 FURTHER_STATS: dict[str, type] = {
-    "swap_rate": np.float64,  # of parallel tempering: mean acceptance probability of the swaps offered in a sweep
-    "constrained_lp": np.float64,  # "lp" of named parameters: without the log-Jacobian, which "lp" includes
-    "tempered_log_density": np.float64,  # (chains, temperatures): what is tempered, log p - log π, at each temperature
+    # of parallel tempering: mean acceptance probability of the swaps offered in a sweep
+    "swap_rate": np.float64,
+    # "lp" of named parameters: without the log-Jacobian, which "lp" includes
+    "constrained_lp": np.float64,
+    # (chains, temperatures): what is tempered, log p - log π, at each temperature
+    "tempered_log_density": np.float64,
 }
 """Statistics that only some samplers or models have."""
 
 
 class SamplerState(Protocol):
-    """A sampler in a run: it requests evaluations (``propose``) and receives their values (``advance``)."""
+    """A sampler in a run: ``propose`` requests evaluations, ``advance`` receives their values."""
 
     warming_up: bool
 
@@ -105,17 +116,18 @@ class SamplerState(Protocol):
         """Take log p at those points, shape (k,), and return the step.
 
         None if no draw was made: around the start, or if a move takes several sweeps. The state of
-        :class:`kmc.Tempered` also gets ``log_prior=``, an array (k,), if the model has its prior apart.
+        :class:`kmc.Tempered` also gets ``log_prior=``, an array (k,), if the model has its prior
+        apart.
         """
 
     def end_warmup(self) -> None:
-        """Be ready to draw as soon as possible: the time for warm-up is over. Repeated calls change nothing.
+        """Be ready to draw as soon as possible: the time for warm-up is over.
 
-        It is called in warm-up only.
+        It is called in warm-up only. Repeated calls change nothing.
         """
 
     def report(self) -> dict[str, Any]:
-        """Return facts for the results' attributes (number of fits, error of the surrogate, ...)."""
+        """Return facts for the results' attributes (number of fits, surrogate's error, ...)."""
 
 
 @runtime_checkable
@@ -124,7 +136,7 @@ class SurrogateState(Protocol):
 
     @property
     def density(self) -> Density | None:
-        """The density of the frozen surrogate, from which proposals are drawn; None before the freeze."""
+        """The frozen surrogate's density, from which proposals come; None before the freeze."""
 
     @property
     def evaluated(self) -> tuple[np.ndarray, np.ndarray]:
@@ -136,14 +148,18 @@ class SurrogateState(Protocol):
 
     @property
     def learned_outputs(self) -> np.ndarray | None:
-        """Outputs (n, k) of a simulator where the fit is, rows of NaN where they are not known; None without one."""
+        """Outputs (n, k) of a simulator where the fit is; None without one.
+
+        Rows are NaN where outputs are not known.
+        """
 
 
 @runtime_checkable
 class Sampler(Protocol):
     """Options of a sampling algorithm.
 
-    Any object with these two members can be passed to :func:`kmc.sample`; see also :class:`NamedMoves`.
+    Any object with these two members can be passed to :func:`kmc.sample`; see also
+    :class:`NamedMoves`.
     """
 
     @property
@@ -156,9 +172,9 @@ class Sampler(Protocol):
 
 @runtime_checkable
 class NamedMoves(Protocol):
-    """What the options of a sampler from outside the package may have besides: names of its moves, without spaces.
+    """What a sampler's options from outside the package may have besides: names of its moves.
 
-    ``move`` in a step's ``stats`` is then an index into them.
+    The names have no spaces. ``move`` in a step's ``stats`` is then an index into them.
     """
 
     moves: tuple[str, ...]
@@ -169,14 +185,16 @@ class Traits(NamedTuple):
 
     history: bool = False  # existing evaluations help
     outputs: bool = False  # its state's ``advance`` takes ``outputs=`` (k, n) of a simulator
-    log_prior: bool = False  # its state's ``advance`` takes ``log_prior=`` (k,), which is not tempered
-    proposals: bool = False  # a run keeps the proposals of its draws, for the groups of a frozen surrogate
+    # its state's ``advance`` takes ``log_prior=`` (k,), which is not tempered
+    log_prior: bool = False
+    # a run keeps the proposals of its draws, for the groups of a frozen surrogate
+    proposals: bool = False
     moves: tuple[str, ...] | None = None  # names of its moves, if they are not MOVES
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The arguments of a run that its sampler gets, with the numbers checked; see :func:`kmc.sample` for their meaning.
+    """The arguments of a run that its sampler gets, with checked numbers; see :func:`kmc.sample`.
 
     Attributes
     ----------
@@ -202,4 +220,6 @@ class Request:
         object.__setattr__(self, "chains", as_number("chains", self.chains, 1))
         object.__setattr__(self, "draws", as_count("draws", self.draws, 1))
         object.__setattr__(self, "warmup", as_count("warmup", self.warmup, 0))
-        object.__setattr__(self, "max_evaluations", as_count("max_evaluations", self.max_evaluations, 1))
+        object.__setattr__(
+            self, "max_evaluations", as_count("max_evaluations", self.max_evaluations, 1)
+        )

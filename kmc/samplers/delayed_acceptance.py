@@ -1,12 +1,13 @@
 """Delayed acceptance: proposals that a learned density rejects are not evaluated.
 
-Christen and Fox (2005), "Markov chain Monte Carlo using an approximation", Journal of Computational and Graphical
-Statistics 14. A proposal x' of a sampler with density q is first accepted by the learned density s with probability
+Christen and Fox (2005), "Markov chain Monte Carlo using an approximation", Journal of Computational
+and Graphical Statistics 14. A proposal x' of a sampler with density q is first accepted by the
+learned density s with probability
 
     min(1, s(x') q(x | x') / (s(x) q(x' | x))),
 
-and only then evaluated, and accepted with probability min(1, p(x') s(x) / (p(x) s(x'))): together a reversible chain
-for the target p, however wrong s is.
+and only then evaluated, and accepted with probability min(1, p(x') s(x) / (p(x) s(x'))): together a
+reversible chain for the target p, however wrong s is.
 """
 
 from __future__ import annotations
@@ -27,20 +28,22 @@ from kmc.samplers.score_field import GradientEstimator
 from kmc.samplers.score_fitter import check_estimator
 from kmc.samplers.walkers import Proposal
 
-_OPEN = 0.05  # probability that a proposal is not screened: a learned density of zero must not trap a chain
+# probability that a proposal is not screened: a learned density of zero must not trap a chain
+_OPEN = 0.05
 
 
 @dataclass(frozen=True)
 class DelayedAcceptance(Startable):
-    """A known sampler with fewer evaluations: a learned density rejects its bad proposals beforehand.
+    """A known sampler with fewer evaluations: a learned density rejects bad proposals beforehand.
 
     Parameters
     ----------
     sampler : AdaptiveMetropolis or Kameleon
         Makes the proposals. ``kmc.AdaptiveMetropolis(moves=("random-walk",))`` is a random walk.
     estimator : estimator, optional
-        An object with ``fit(X)``, ``gradient(X)`` and ``log_density(X)``, such as ``kmc.scores.NystromKEF()``, fitted
-        to past states. By default the surrogate of :class:`kmc.KernelHMC`, fitted to all evaluated log-densities.
+        An object with ``fit(X)``, ``gradient(X)`` and ``log_density(X)``, such as
+        ``kmc.scores.NystromKEF()``, fitted to past states. By default the surrogate of
+        :class:`kmc.KernelHMC`, fitted to all evaluated log-densities.
     max_states : int
         Largest number of past states to which an estimator is fitted.
 
@@ -55,14 +58,15 @@ class DelayedAcceptance(Startable):
 
     Notes
     -----
-    The algorithm is that of Christen and Fox [1]_, with the adaptation of ``sampler``. A sweep makes one proposal per
-    chain, and evaluates those that the learned density accepts: draws are more than evaluations, and each is worth as
-    much as a draw of ``sampler``, if the learned density is good. One proposal in twenty is evaluated in any case.
+    The algorithm is that of Christen and Fox [1]_, with the adaptation of ``sampler``. A sweep
+    makes one proposal per chain, and evaluates those that the learned density accepts: draws are
+    more than evaluations, and each is worth as much as a draw of ``sampler``, if the learned
+    density is good. One proposal in twenty is evaluated in any case.
 
     References
     ----------
-    .. [1] Christen and Fox (2005), "Markov chain Monte Carlo using an approximation", Journal of Computational and
-       Graphical Statistics 14.
+    .. [1] Christen and Fox (2005), "Markov chain Monte Carlo using an approximation", Journal of
+       Computational and Graphical Statistics 14.
 
     Examples
     --------
@@ -80,13 +84,16 @@ class DelayedAcceptance(Startable):
     def __post_init__(self):
         sampler: Any = self.sampler
         if not isinstance(sampler, (AdaptiveMetropolis, Kameleon)):
-            raise TypeError(f"sampler={sampler!r}: expected kmc.AdaptiveMetropolis() or kmc.Kameleon()")
+            raise TypeError(
+                f"sampler={sampler!r}: expected kmc.AdaptiveMetropolis() or kmc.Kameleon()"
+            )
         check_count(self, "max_states", 10)
         if self.estimator is not None:
             check_estimator(self.estimator, False)
             if not callable(getattr(self.estimator, "log_density", None)):
                 raise TypeError(
-                    f"estimator={self.estimator!r} has no method log_density, by which proposals are rejected"
+                    f"estimator={self.estimator!r} has no method log_density, by which proposals "
+                    f"are rejected"
                 )
 
     def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
@@ -116,7 +123,7 @@ class ScreenedProposer:
         self._proposer, self._learner = proposer, learner
 
     def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
-        """Return a proposal that the learned density has accepted; if it rejects, one that does not move.
+        """Return a proposal that the learned density accepts; otherwise one that does not move.
 
         One proposal in twenty is returned without this test, and all of them before the first fit.
         """

@@ -1,20 +1,23 @@
 """Many cheap moves on the surrogate, before one true evaluation.
 
-Each move leaves a power of the surrogate invariant and is reversible; kinds and lengths are drawn independently of the
-state. A sequence of them, the inner chain, therefore satisfies detailed balance with respect to the surrogate. Its end
-is accepted as a proposal for the true target p with probability min(1, p(x') s(x) / (p(x) s(x'))): the surrogate
-transition method of Liu (2001), "Monte Carlo Strategies in Scientific Computing", chapter 9.
+Each move leaves a power of the surrogate invariant and is reversible; kinds and lengths are drawn
+independently of the state. A sequence of them, the inner chain, therefore satisfies detailed
+balance with respect to the surrogate. Its end is accepted as a proposal for the true target p with
+probability min(1, p(x') s(x) / (p(x) s(x'))): the surrogate transition method of Liu (2001), "Monte
+Carlo Strategies in Scientific Computing", chapter 9.
 
-Paths are integrated by leapfrog for H(z, p) = |p|²/2 - b log s(z), b a power, with unit mass in whitened coordinates.
-At a learned wall paths are reflected as in Skilling's Galilean Monte Carlo: if a step ends behind it, the momentum is
-mirrored there, without a kick, and the path continues. Each part is symmetric in time and preserves volume, also the
-mirror, since it depends on the position alone. If the end of a path is behind the wall, the acceptance test decides.
+Paths are integrated by leapfrog for H(z, p) = |p|²/2 - b log s(z), b a power, with unit mass in
+whitened coordinates. At a learned wall paths are reflected as in Skilling's Galilean Monte Carlo:
+if a step ends behind it, the momentum is mirrored there, without a kick, and the path continues.
+Each part is symmetric in time and preserves volume, also the mirror, since it depends on the
+position alone. If the end of a path is behind the wall, the acceptance test decides.
 
-Everything that samples a surrogate calls :func:`inner_chains`, which makes many of them side by side on all cores: one
-routine is compiled. Each chain has its own generator, so the results are those of :func:`inner_chain` for one after the
-other, to the bit, for any number of threads. The threads are Python's, and the jitted loop releases the interpreter's
-lock: numba's own threads may not be used by two callers at once (its "workqueue" layer) or in a process that was forked
-(its "omp" layer), and a parallel loop takes longer to compile.
+Everything that samples a surrogate calls :func:`inner_chains`, which makes many of them side by
+side on all cores: one routine is compiled. Each chain has its own generator, so the results are
+those of :func:`inner_chain` for one after the other, to the bit, for any number of threads. The
+threads are Python's, and the jitted loop releases the interpreter's lock: numba's own threads may
+not be used by two callers at once (its "workqueue" layer) or in a process that was forked (its
+"omp" layer), and a parallel loop takes longer to compile.
 """
 
 from __future__ import annotations
@@ -43,7 +46,8 @@ class InnerChainOptions(NamedTuple):
     step_size: float  # of leapfrog, in whitened coordinates
     trajectory_length: float  # longest integration time; times are uniform on [.2, 1] of it
     independence_probability: float  # probability of a draw from a mixture instead of a trajectory
-    small_step_probability: float  # probability that a trajectory takes steps smaller by exp(-2 U), for narrow places
+    # probability that a trajectory takes steps smaller by exp(-2 U), for narrow places
+    small_step_probability: float
 
 
 class InnerChainResult(NamedTuple):
@@ -64,7 +68,7 @@ class InnerChainResult(NamedTuple):
 
 @njit(allocates=False)
 def copy_to(out, x):
-    """Copy x into ``out``: ``out[:] = x`` takes three seconds to compile, for the message of an error."""
+    """Copy x into ``out``; ``out[:] = x`` compiles for three seconds, for an error message."""
     for i in range(x.size):
         out[i] = x[i]
 
@@ -83,8 +87,14 @@ def inner_chain(state, power, rng, start, n_moves, options, mixture):
 
     They are trajectories, and draws from the mixture if it is not empty.
     """
-    z, vectors, levels = start.copy(), np.empty((5, start.size)), np.empty((2, len(mixture.heights)))
-    end = make_moves(state, power, rng, z, n_moves, options, mixture, vectors, levels, workspace(state))
+    z, vectors, levels = (
+        start.copy(),
+        np.empty((5, start.size)),
+        np.empty((2, len(mixture.heights))),
+    )
+    end = make_moves(
+        state, power, rng, z, n_moves, options, mixture, vectors, levels, workspace(state)
+    )
     return InnerChainResult(z, *end)
 
 
@@ -92,7 +102,13 @@ def inner_chain(state, power, rng, start, n_moves, options, mixture):
 def make_moves(state, power, rng, z, n_moves, options, mixture, vectors, levels, work):
     """Do what :func:`inner_chain` does from ``z``, in place; the last three are scratch arrays."""
     d = z.size
-    trial, momentum, gradient, trial_gradient, normal = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    trial, momentum, gradient, trial_gradient, normal = (
+        vectors[0],
+        vectors[1],
+        vectors[2],
+        vectors[3],
+        vectors[4],
+    )
     start_value = value = value_and_gradient(state, z, gradient, work)
     start_wall, behind = wall(state, z, normal, work)
     if behind:
@@ -120,7 +136,9 @@ def make_moves(state, power, rng, z, n_moves, options, mixture, vectors, levels,
             trial_wall, behind = wall(state, trial, normal, work)
             if behind:
                 trial_gradient[:] = 0.0
-            change = power * trial_value - target + (trial_wall - now_wall) + (density - trial_density)
+            change = (
+                power * trial_value - target + (trial_wall - now_wall) + (density - trial_density)
+            )
             probability = acceptance_probability(change)
         else:
             time = options.trajectory_length * (0.2 + 0.8 * rng.random())
@@ -134,7 +152,16 @@ def make_moves(state, power, rng, z, n_moves, options, mixture, vectors, levels,
                 kinetic += momentum[k] * momentum[k]
             copy_to(trial_gradient, gradient)
             trial_value, energy, spread = leapfrog(
-                state, power, trial, momentum, trial_gradient, value, step_size, n_steps, normal, work
+                state,
+                power,
+                trial,
+                momentum,
+                trial_gradient,
+                value,
+                step_size,
+                n_steps,
+                normal,
+                work,
             )
             trial_wall, _ = wall(state, trial, normal, work)
             total_steps += n_steps
@@ -157,7 +184,18 @@ def make_moves(state, power, rng, z, n_moves, options, mixture, vectors, levels,
             density = trial_density
             moved = True
     rate = acceptance / trajectories if trajectories else 1.0
-    return start_value, value, start_wall, now_wall, total_steps, last_energy, rate, poor, diverging, moved
+    return (
+        start_value,
+        value,
+        start_wall,
+        now_wall,
+        total_steps,
+        last_energy,
+        rate,
+        poor,
+        diverging,
+        moved,
+    )
 
 
 class InnerChainsResult(NamedTuple):
@@ -183,7 +221,7 @@ def inner_chains(
     options: InnerChainOptions,
     mixture: LocalMixture,
 ) -> InnerChainsResult:
-    """Run the inner chains from ``start`` (n, d), n > 0, of so many moves each, on s^powers (n,)."""
+    """Run inner chains from ``start`` (n, d), n > 0, of so many moves each, on s^powers (n,)."""
     n = len(start)
     found = InnerChainsResult(
         np.empty_like(start),
@@ -210,12 +248,20 @@ def inner_chains(
 
 @njit(nogil=True)
 def _some_inner_chains(state, powers, generators, start, lengths, options, mixture, rows, found):
-    vectors, levels, work = np.empty((5, start.shape[1])), np.empty((2, len(mixture.heights))), workspace(state)
+    vectors, levels, work = (
+        np.empty((5, start.shape[1])),
+        np.empty((2, len(mixture.heights))),
+        workspace(state),
+    )
     for i in rows:
         rng, z = generator(generators, i), found.position[i]
         copy_to(z, start[i])
-        end = make_moves(state, powers[i], rng, z, lengths[i], options, mixture, vectors, levels, work)
-        start_value, value, start_wall, end_wall, n_steps, energy, rate, poor, diverging, moved = end
+        end = make_moves(
+            state, powers[i], rng, z, lengths[i], options, mixture, vectors, levels, work
+        )
+        start_value, value, start_wall, end_wall, n_steps, energy, rate, poor, diverging, moved = (
+            end
+        )
         found.log_ratio[i] = powers[i] * (start_value - value) + (start_wall - end_wall)
         found.n_steps[i] = n_steps
         found.energy[i] = energy
@@ -227,10 +273,10 @@ def _some_inner_chains(state, powers, generators, start, lengths, options, mixtu
 
 # Many NumPy generators in one jitted call.
 #
-# numba takes one Generator as an argument, but no array of them, and unpacks it anew in each call. What its jitted code
-# uses are the address of the bit generator's state and three functions of the bit generator's type, so an array of
-# addresses stands for the generators. Their numbers are those that they would give in Python, and each is left as if it
-# had given them there.
+# numba takes one Generator as an argument, but no array of them, and unpacks it anew in each call.
+# What its jitted code uses are the address of the bit generator's state and three functions of the
+# bit generator's type, so an array of addresses stands for the generators. Their numbers are those
+# that they would give in Python, and each is left as if it had given them there.
 
 
 class Generators(NamedTuple):
@@ -255,7 +301,9 @@ def generators_of(rngs: Sequence[np.random.Generator]) -> Generators:
 def generator(generators, i):
     """Return the generator with index i, for jitted code."""
     next_uint64, next_uint32 = np.uintp(generators.next_uint64), np.uintp(generators.next_uint32)
-    return _generator((np.uintp(generators.states[i]), next_uint64, next_uint32, np.uintp(generators.next_double)))
+    return _generator(
+        (np.uintp(generators.states[i]), next_uint64, next_uint32, np.uintp(generators.next_double))
+    )
 
 
 @intrinsic
@@ -283,8 +331,8 @@ def _generator(typingctx: Any, addresses: Any) -> Any:
 def leapfrog(state, power, z, momentum, gradient, value, step_size, n_steps, normal, work):
     """Integrate in place; reversible and volume-preserving.
 
-    On entry ``value`` and ``gradient`` are log s and ∇ log s at z (0 behind a wall); on return ``gradient`` is that at
-    the end. ``normal`` (d,) is scratch.
+    On entry ``value`` and ``gradient`` are log s and ∇ log s at z (0 behind a wall); on return
+    ``gradient`` is that at the end. ``normal`` (d,) is scratch.
 
     Returns
     -------
@@ -293,8 +341,8 @@ def leapfrog(state, power, z, momentum, gradient, value, step_size, n_steps, nor
     energy : float
         H at the end point.
     spread : float
-        Largest minus smallest H along the path, both ends included: it is the same for the reversed path, so that a
-        divergence test on it preserves reversibility.
+        Largest minus smallest H along the path, both ends included: it is the same for the reversed
+        path, so that a divergence test on it preserves reversibility.
     """
     d = z.size
     energy = _energy(momentum, power * value)

@@ -1,13 +1,13 @@
 """Kernel adaptive Metropolis–Hastings, "Kameleon".
 
-Sejdinovic, Strathmann, Lomeli Garcia, Andrieu and Gretton (2014), "Kernel adaptive Metropolis-Hastings", ICML. With a
-subsample z_1, ..., z_n of the chain's history, a kernel k and M_y = 2 [∇_x k(x, z_1), ..., ∇_x k(x, z_n)] at x = y, the
-proposal from y is
+Sejdinovic, Strathmann, Lomeli Garcia, Andrieu and Gretton (2014), "Kernel adaptive
+Metropolis-Hastings", ICML. With a subsample z_1, ..., z_n of the chain's history, a kernel k and
+M_y = 2 [∇_x k(x, z_1), ..., ∇_x k(x, z_n)] at x = y, the proposal from y is
 
     q(x | y) = N(x; y, R_y),    R_y = γ² I + ν² M_y H M_yᵀ,    H = I - 11ᵀ / n
 
-(algorithm 2): random directions in the kernel's feature space, mapped back. R depends on the state, so that the
-acceptance has both densities,
+(algorithm 2): random directions in the kernel's feature space, mapped back. R depends on the state,
+so that the acceptance has both densities,
 
     min(1, p(x) q(y | x) / (p(y) q(x | y))).
 """
@@ -23,7 +23,14 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import pdist
 
 from kmc.checks import check_choice, check_count, check_number, is_number
-from kmc.samplers.adapting import AdaptingState, Moved, Reservoir, RobbinsMonro, walkers_of, warmup_sweeps
+from kmc.samplers.adapting import (
+    AdaptingState,
+    Moved,
+    Reservoir,
+    RobbinsMonro,
+    walkers_of,
+    warmup_sweeps,
+)
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
 from kmc.samplers.walkers import BEST_SCALE, Proposal, start_spread
@@ -38,20 +45,22 @@ _SPREAD_OF_ONE = 1e-8  # relative to its size, for a coordinate in which the sta
 
 @dataclass(frozen=True)
 class Kameleon(Startable):
-    r"""Kernel adaptive Metropolis–Hastings: a random walk that follows the shape of the target around each state.
+    r"""Kernel adaptive Metropolis–Hastings: a random walk that follows the target's local shape.
 
     Parameters
     ----------
     adaptation : {"vanishing", "freeze"}
-        "vanishing": the subsample of the history is renewed at sweeps that are fixed in advance and ever rarer, and the
-        step sizes of the recursion for ν tend to zero. "freeze": the proposal does not change after warm-up.
+        "vanishing": the subsample of the history is renewed at sweeps that are fixed in advance and
+        ever rarer, and the step sizes of the recursion for ν tend to zero. "freeze": the proposal
+        does not change after warm-up.
     gamma : float
-        γ, the standard deviation of the isotropic part of a step, relative to the spread of the states.
+        γ, the standard deviation of the isotropic part of a step, relative to the spread of the
+        states.
     max_states : int
         n, the largest size of the subsample.
     bandwidth : float or "median"
-        Of the Gaussian kernel exp(-|x - y|² / (2 bandwidth²)), relative to the spread of the states; "median": the
-        median distance of states in the subsample.
+        Of the Gaussian kernel exp(-|x - y|² / (2 bandwidth²)), relative to the spread of the
+        states; "median": the median distance of states in the subsample.
     target_acceptance : float
         The acceptance rate to which ν is tuned, by a Robbins–Monro recursion.
 
@@ -66,23 +75,26 @@ class Kameleon(Startable):
 
     Notes
     -----
-    This is algorithm 2 of [1]_ with its Gaussian kernel, for several chains that share one history. The paper leaves
-    the units to the user; here a proposal is made in coordinates that are divided by the standard deviations of the
-    subsample. ν is reported relative to the value at which R has the mean trace 2.38², the best for a Gaussian. Until
-    there are enough states for a subsample, the proposal is a random walk whose scale is tuned.
+    This is algorithm 2 of [1]_ with its Gaussian kernel, for several chains that share one history.
+    The paper leaves the units to the user; here a proposal is made in coordinates that are divided
+    by the standard deviations of the subsample. ν is reported relative to the value at which R has
+    the mean trace 2.38², the best for a Gaussian. Until there are enough states for a subsample,
+    the proposal is a random walk whose scale is tuned.
 
     A step costs O(n d + n d²) operations, and one true evaluation.
 
     References
     ----------
-    .. [1] Sejdinovic, Strathmann, Lomeli Garcia, Andrieu and Gretton (2014), "Kernel adaptive Metropolis-Hastings",
-       International Conference on Machine Learning.
+    .. [1] Sejdinovic, Strathmann, Lomeli Garcia, Andrieu and Gretton (2014), "Kernel adaptive
+       Metropolis-Hastings", International Conference on Machine Learning.
 
     Examples
     --------
     >>> import kmc
     >>> sampler = kmc.Kameleon(max_states=200)
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=500, seed=1, progress=False)
+    >>> idata = kmc.sample(
+    ...     lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=500, seed=1, progress=False
+    ... )
     >>> idata.posterior.attrs["sampler"]
     'kameleon'
     """
@@ -100,8 +112,14 @@ class Kameleon(Startable):
         check_number(self, "gamma", 0)
         check_count(self, "max_states", 10)
         check_number(self, "target_acceptance", 0, 1)
-        if self.bandwidth != "median" and not (is_number(self.bandwidth) and 0 < self.bandwidth < math.inf):  # type: ignore[operator]
-            kind = ValueError if isinstance(self.bandwidth, str) or is_number(self.bandwidth) else TypeError
+        if self.bandwidth != "median" and not (
+            is_number(self.bandwidth) and 0 < self.bandwidth < math.inf  # type: ignore[operator]
+        ):
+            kind = (
+                ValueError
+                if isinstance(self.bandwidth, str) or is_number(self.bandwidth)
+                else TypeError
+            )
             raise kind(f"bandwidth={self.bandwidth!r}: expected a positive number or 'median'")
 
     def _start(self, setup: SamplerSetup) -> AdaptingState:
@@ -109,7 +127,9 @@ class Kameleon(Startable):
         rng = np.random.default_rng(setup.seed.spawn(1)[0])
         proposer = KameleonProposer(self, start_spread(setup.initial), rng)
         warmup = warmup_sweeps(setup, _WARMUP_SHARE)
-        return AdaptingState(setup, walkers, [proposer], freeze=self.adaptation == "freeze", warmup=warmup)
+        return AdaptingState(
+            setup, walkers, [proposer], freeze=self.adaptation == "freeze", warmup=warmup
+        )
 
 
 class Subsample(NamedTuple):
@@ -140,14 +160,16 @@ class Subsample(NamedTuple):
 
 
 def gradients(y: np.ndarray, z: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Return (M_y H)ᵀ, shape (n, d): twice the gradients of k(x, z_i) at x = y, minus their mean."""
+    """Return (M_y H)ᵀ (n, d): twice the gradients of k(x, z_i) at x = y, minus their mean."""
     differences = z - y
     k = np.exp(-0.5 * np.sum(differences**2, axis=1) / bandwidth**2)
     rows = (2.0 / bandwidth**2) * k[:, None] * differences
     return rows - rows.mean(axis=0)
 
 
-def covariance_root(y: np.ndarray, z: np.ndarray, *, bandwidth: float, gamma: float, nu: float) -> np.ndarray:
+def covariance_root(
+    y: np.ndarray, z: np.ndarray, *, bandwidth: float, gamma: float, nu: float
+) -> np.ndarray:
     """Return the Cholesky factor (d, d) of R_y = γ² I + ν² M_y H M_yᵀ.
 
     H is a projection, so that M H Mᵀ = (M H)(M H)ᵀ.
@@ -181,7 +203,9 @@ class KameleonProposer:
         factor, subsample = self._factor.value, self._subsample
         if subsample is None:
             scale = factor * BEST_SCALE / math.sqrt(len(x))
-            return Proposal(x + scale * self._spread * rng.standard_normal(len(x)), 0.0, _WALK, step_size=factor)
+            return Proposal(
+                x + scale * self._spread * rng.standard_normal(len(x)), 0.0, _WALK, step_size=factor
+            )
         gamma = self._options.gamma
         root = subsample.root(x, gamma, factor)
         step = root @ rng.standard_normal(len(x))

@@ -1,9 +1,9 @@
 """Gaussians around draws: proposals that are nearly independent of where a chain is.
 
-A Gaussian around each draw, with the covariance of its neighbors, follows a posterior that is narrow, bent or in
-several parts: around some hundred draws, a fifth to a half of such proposals are accepted in two to ten dimensions,
-where a trajectory along a narrow ridge takes hundreds of steps (tried). In many dimensions hardly one is, and
-trajectories do the work.
+A Gaussian around each draw, with the covariance of its neighbors, follows a posterior that is
+narrow, bent or in several parts: around some hundred draws, a fifth to a half of such proposals are
+accepted in two to ten dimensions, where a trajectory along a narrow ridge takes hundreds of steps
+(tried). In many dimensions hardly one is, and trajectories do the work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from kmc.njit import njit, sum_of
 
 _NEIGHBORS = 2  # for each dimension, and two more
 _WIDER = 1.2  # factor on the standard deviations (tried: surrogate)
-_MOST, _NUMBERS = 250, 50_000  # Gaussians, numbers in all roots: a density costs as much as a few of the surrogate's
+# Gaussians, numbers in all roots: a density costs as much as a few of the surrogate's
+_MOST, _NUMBERS = 250, 50_000
 _RIDGE = 1e-8  # relative to the variances of all draws
 
 
@@ -27,13 +28,17 @@ class LocalMixture(NamedTuple):
 
     centers: np.ndarray  # (n, d)
     roots: np.ndarray  # (n, d, d), lower triangular: of the covariances
-    inverses: np.ndarray  # (d, d, n), of the roots, the Gaussians last so that the loops over them are contiguous
+    # (d, d, n), of the roots, the Gaussians last so that the loops over them are contiguous
+    inverses: np.ndarray
     shifts: np.ndarray  # (d, n), inverse times center
     heights: np.ndarray  # (n,), log-densities at the centers, up to a constant
 
 
 def local_mixture(draws: np.ndarray) -> LocalMixture:
-    """Return a mixture around draws (k, d), or around every few of them if they are many; empty if they are too few."""
+    """Return a mixture around draws (k, d), or around every few of them if they are many.
+
+    It is empty if they are too few.
+    """
     draws = np.unique(draws, axis=0)
     k, dim = draws.shape
     near = _NEIGHBORS * dim + 2
@@ -67,7 +72,7 @@ def draw_from(mixture, rng, out):
 
 @njit(allocates=False)
 def log_density_of(mixture, z, work):
-    """Return the log-density of a mixture at z (d,), up to a constant; ``work`` (2, n) is scratch."""
+    """Return a mixture's log-density at z (d,), up to a constant; ``work`` (2, n) is scratch."""
     levels, residuals = work[0], work[1]
     n = levels.size
     for a in range(n):

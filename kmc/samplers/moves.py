@@ -1,9 +1,10 @@
 """Moves that can be added to kernel HMC: built-in ones, and the interface of a user's own.
 
-A move proposes a point from the state of a chain and an archive of past states, and says by how much the proposal is
-asymmetric. It is accepted by the true density with the Metropolis–Hastings ratio, so that each move, and any mixture of
-moves whose probabilities are fixed, leaves the target invariant. The default sampler makes archive moves on its own:
-differential evolution and the snooker.
+A move proposes a point from the state of a chain and an archive of past states, and says by how
+much the proposal is asymmetric. It is accepted by the true density with the Metropolis–Hastings
+ratio, so that each move, and any mixture of moves whose probabilities are fixed, leaves the target
+invariant. The default sampler makes archive moves on its own: differential evolution and the
+snooker.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _ITERATIONS = 50  # of expectation-maximization, at most
 _FLOOR = 1e-6  # added to the variances of a component, relative to those of the archive
 _LEAST = 10  # states per parameter of a component
 
-# As in the paper of ter Braak and Vrugt (2008), except for the spread of the steps, which was set by hand.
+# As in the paper of ter Braak and Vrugt (2008), except for the spread of the steps, which was set
+# by hand.
 SNOOKER_PROBABILITY = 0.15  # probability of a snooker update
 _SPREAD = 0.7, 1.3  # range of the factor on the step, uniform
 _UNIT_PROBABILITY = 0.1  # probability of a step with γ = 1
@@ -43,11 +45,13 @@ _SNOOKER_MOVE = MOVES.index("snooker")
 class Move(Protocol):
     """A move for ``kmc.KernelHMC(moves=[(move, probability), ...])``."""
 
-    def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
-        """Propose a point, and return it with the logarithm of q(position | proposal) / q(proposal | position).
+    def propose(
+        self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """Propose a point; return it and log(q(position | proposal) / q(proposal | position)).
 
-        All randomness is from ``rng``; ``position`` and ``archive`` must not be changed. The proposal must not depend
-        on earlier calls: after warm-up, chains are not called in turn.
+        All randomness is from ``rng``; ``position`` and ``archive`` must not be changed. The
+        proposal must not depend on earlier calls: after warm-up, chains are not called in turn.
 
         Parameters
         ----------
@@ -63,8 +67,8 @@ class Move(Protocol):
         proposal : ndarray, shape (d,)
             A proposal equal to ``position`` costs no evaluation.
         log_ratio : float
-            0 for a symmetric move. For a move x -> x' by an invertible map drawn independently of x it is
-            log |det dx'/dx|. :func:`kmc.testing.check_move` tests it.
+            0 for a symmetric move. For a move x -> x' by an invertible map drawn independently of x
+            it is log |det dx'/dx|. :func:`kmc.testing.check_move` tests it.
         """
 
 
@@ -79,8 +83,8 @@ class DifferentialEvolution:
 
     References
     ----------
-    .. [1] ter Braak and Vrugt (2008), "Differential evolution Markov chain with snooker updater and fewer chains",
-       Statistics and Computing 18.
+    .. [1] ter Braak and Vrugt (2008), "Differential evolution Markov chain with snooker updater and
+       fewer chains", Statistics and Computing 18.
 
     Examples
     --------
@@ -97,7 +101,9 @@ class DifferentialEvolution:
     def __post_init__(self):
         check_number(self, "scale", 0)
 
-    def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
+    def propose(
+        self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """Propose a point; see :class:`Move`."""
         made = differential_evolution(rng, position, archive, scale=self.scale)
         return made.position, made.log_ratio
@@ -105,15 +111,17 @@ class DifferentialEvolution:
 
 @dataclass(frozen=True)
 class Snooker:
-    """Along the line through the state and an archived one, by a projected difference of two others.
+    """Along the line through the state and an archived one, by two others' projected difference.
 
     References
     ----------
-    .. [1] ter Braak and Vrugt (2008), "Differential evolution Markov chain with snooker updater and fewer chains",
-       Statistics and Computing 18.
+    .. [1] ter Braak and Vrugt (2008), "Differential evolution Markov chain with snooker updater and
+       fewer chains", Statistics and Computing 18.
     """
 
-    def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
+    def propose(
+        self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """Propose a point; see :class:`Move`."""
         made = snooker(rng, position, archive)
         return made.position, made.log_ratio
@@ -134,7 +142,9 @@ class RandomWalk:
     def __post_init__(self):
         check_number(self, "scale", 0)
 
-    def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
+    def propose(
+        self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """Propose a point; see :class:`Move`."""
         d = len(position)
         root = _fitted(archive, 1).roots[0]
@@ -143,20 +153,20 @@ class RandomWalk:
 
 @dataclass(frozen=True)
 class Independence:
-    """A point from a mixture of Student-t distributions that is fitted to the archive, wherever the chain is.
+    """A point from a Student-t mixture that is fitted to the archive, wherever the chain is.
 
     Parameters
     ----------
     n_components : int
         Largest number of components; fewer if that has a better Bayesian information criterion.
     dof : float
-        Degrees of freedom: small ones have heavy tails, so that chains do not stay long in tails that the mixture
-        underestimates.
+        Degrees of freedom: small ones have heavy tails, so that chains do not stay long in tails
+        that the mixture underestimates.
 
     References
     ----------
-    .. [1] Giordani and Kohn (2010), "Adaptive independent Metropolis–Hastings by fast estimation of mixtures of
-       normals", Journal of Computational and Graphical Statistics 19.
+    .. [1] Giordani and Kohn (2010), "Adaptive independent Metropolis–Hastings by fast estimation of
+       mixtures of normals", Journal of Computational and Graphical Statistics 19.
     """
 
     n_components: int = 5
@@ -166,13 +176,17 @@ class Independence:
         check_count(self, "n_components", 1)
         check_number(self, "dof", 0)
 
-    def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
+    def propose(
+        self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """Propose a point; see :class:`Move`."""
         mixture = _fitted(archive, self.n_components)
         u = rng.random()
         k = min(int(np.searchsorted(np.cumsum(mixture.weights), u)), len(mixture.weights) - 1)
         chi = rng.chisquare(self.dof) / self.dof
-        proposal = mixture.means[k] + mixture.roots[k] @ rng.standard_normal(len(position)) / math.sqrt(chi)
+        proposal = mixture.means[k] + mixture.roots[k] @ rng.standard_normal(
+            len(position)
+        ) / math.sqrt(chi)
         before, after = mixture.log_density(np.stack([position, proposal]), self.dof)
         return proposal, float(before - after)
 
@@ -188,32 +202,53 @@ def as_moves(moves: Any) -> tuple[tuple[Move, float], ...]:
         move, probability = pair
         if isinstance(move, type) or not isinstance(move, Move):
             raise TypeError(
-                f"moves: {move!r} has no method propose(rng, position, archive) -> (position, log_ratio): "
-                "see kmc.moves.Move"
+                f"moves: {move!r} has no method propose(rng, position, archive) -> (position, "
+                "log_ratio): see kmc.moves.Move"
             )
         if not is_number(probability):
-            raise TypeError(f"moves: the probability of {move!r} is {probability!r}: expected a number in (0, 1)")
+            raise TypeError(
+                f"moves: the probability of {move!r} is {probability!r}: expected a number in (0, "
+                f"1)"
+            )
         if not 0 < probability < 1:
-            raise ValueError(f"moves: the probability of {move!r} is {probability!r}: expected a number in (0, 1)")
+            raise ValueError(
+                f"moves: the probability of {move!r} is {probability!r}: expected a number in (0, "
+                f"1)"
+            )
     total = sum(probability for _, probability in moves)
     if not total < 1:
-        raise ValueError(f"moves: the probabilities add up to {total:g}: expected less than 1, for the sampler's own")
+        raise ValueError(
+            f"moves: the probabilities add up to {total:g}: expected less than 1, for the "
+            f"sampler's own"
+        )
     return tuple((move, float(probability)) for move, probability in moves)
 
 
 def names_of(moves: Sequence[tuple[Move, float]]) -> tuple[str, ...]:
-    """Return names without spaces of the kinds of move, those of kmc first; a draw's ``move`` is an index into them."""
+    """Return names without spaces of the kinds of move, those of kmc first.
+
+    A draw's ``move`` is an index into them.
+    """
     return MOVES + tuple(type(move).__name__ for move, _ in moves)
 
 
 def propose_one_of(
-    moves: Sequence[tuple[Move, float]], rng: np.random.Generator, x: np.ndarray, *, archive: np.ndarray
+    moves: Sequence[tuple[Move, float]],
+    rng: np.random.Generator,
+    x: np.ndarray,
+    *,
+    archive: np.ndarray,
 ) -> Proposal | None:
-    """Propose a point from x (d,) by one of the moves; return None if it is the turn of the sampler's own moves."""
+    """Propose a point from x (d,) by one of the moves.
+
+    Return None if it is the turn of the sampler's own moves.
+    """
     left = rng.random()
     for i, (move, probability) in enumerate(moves):
         if left < probability:
-            return _checked(move, move.propose(rng, x.copy(), archive), x)._replace(move=len(MOVES) + i)
+            return _checked(move, move.propose(rng, x.copy(), archive), x)._replace(
+                move=len(MOVES) + i
+            )
         left -= probability
     return None
 
@@ -246,14 +281,21 @@ class Mixture(NamedTuple):
     log_scales: np.ndarray  # (k,): log of weight / determinant of the root
 
     def log_densities(self, x: np.ndarray, dof: float) -> np.ndarray:
-        """Return the weighted log-density of each component at points (n, d), shape (k, n); ``dof=inf``: Gaussians."""
+        """Return the weighted log-density of each component at points (n, d), shape (k, n).
+
+        With ``dof=inf``, components are Gaussians.
+        """
         d = x.shape[1]
         white = np.matmul(x - self.means[:, None], self.inverses.transpose(0, 2, 1))
         square = np.einsum("kni,kni->kn", white, white)
         if math.isinf(dof):
             shape = -0.5 * (square + d * math.log(2 * math.pi))
         else:
-            constant = math.lgamma(0.5 * (dof + d)) - math.lgamma(0.5 * dof) - 0.5 * d * math.log(dof * math.pi)
+            constant = (
+                math.lgamma(0.5 * (dof + d))
+                - math.lgamma(0.5 * dof)
+                - 0.5 * d * math.log(dof * math.pi)
+            )
             shape = constant - 0.5 * (dof + d) * np.log1p(square / dof)
         return self.log_scales[:, None] + shape
 
@@ -279,9 +321,10 @@ def _fitted(archive: np.ndarray, most: int) -> Mixture:
 
 
 def fit_mixture(x: np.ndarray, most: int) -> Mixture:
-    """Fit a Gaussian mixture of up to ``most`` components to points (n, d), by expectation-maximization.
+    """Fit a mixture of up to ``most`` Gaussians to points (n, d), by expectation-maximization.
 
-    The number of components has the best Bayesian information criterion. The same points give the same mixture.
+    The number of components has the best Bayesian information criterion. The same points give the
+    same mixture.
     """
     n, d = x.shape
     size = 1 + d + d * (d + 1) // 2
@@ -319,7 +362,9 @@ def _of_shares(x: np.ndarray, shares: np.ndarray) -> Mixture:
     roots = []
     for share, total, mean in zip(shares, mass, means, strict=True):
         deviations = x - mean
-        roots.append(np.linalg.cholesky((share[:, None] * deviations).T @ deviations / total + floor))
+        roots.append(
+            np.linalg.cholesky((share[:, None] * deviations).T @ deviations / total + floor)
+        )
     weights, stacked = mass / mass.sum(), np.array(roots)
     log_scales = np.log(weights) - np.sum(np.log(np.diagonal(stacked, axis1=1, axis2=2)), axis=1)
     return Mixture(weights, means, stacked, np.linalg.inv(stacked), log_scales)
@@ -341,11 +386,17 @@ def archive_move(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray) -
 
 
 def differential_evolution(
-    rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, *, scale: float, sd: np.ndarray | None = None
+    rng: np.random.Generator,
+    x: np.ndarray,
+    archive: np.ndarray,
+    *,
+    scale: float,
+    sd: np.ndarray | None = None,
 ) -> Proposal:
-    """Propose x + γ (a - b) + small noise, which is symmetric; γ is 1 with probability 0.1, for jumps between modes.
+    """Propose x + γ (a - b) + small noise, which is symmetric.
 
-    The noise is relative to ``sd`` (d,), by default the archive's standard deviations.
+    γ is 1 with probability 0.1, for jumps between modes. The noise is relative to ``sd`` (d,), by
+    default the archive's standard deviations.
     """
     a, b = archive[rng.choice(len(archive), 2, replace=False)]
     unit = rng.random() < _UNIT_PROBABILITY
@@ -357,10 +408,11 @@ def differential_evolution(
 def snooker(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray) -> Proposal:
     """Propose a point on the line through x and an archived z.
 
-    The step is γ times the difference of two other archived points, projected on the line, with γ ~ U(1.2, 2.2).
+    The step is γ times the difference of two other archived points, projected on the line, with γ ~
+    U(1.2, 2.2).
 
-    The step is symmetric in the distance r along the line, while volume around z grows as r^(d-1): the
-    Metropolis–Hastings ratio is p(x') |x' - z|^(d-1) / (p(x) |x - z|^(d-1)).
+    The step is symmetric in the distance r along the line, while volume around z grows as r^(d-1):
+    the Metropolis–Hastings ratio is p(x') |x' - z|^(d-1) / (p(x) |x - z|^(d-1)).
     """
     z, a, b = archive[rng.choice(len(archive), 3, replace=False)]
     direction = x - z

@@ -1,15 +1,19 @@
 """Parallel tempering: copies of a sampler at several temperatures, which exchange states.
 
-Each chain of the result belongs to a ladder of inverse temperatures 1 = β_0 > β_1 > ...; the state at β has the density
+Each chain of the result belongs to a ladder of inverse temperatures 1 = β_0 > β_1 > ...; the state
+at β has the density
 
     p_β(x) ∝ π(x) (p(x) / π(x))^β,
 
-with the prior π, if the model has it apart, or π = 1. A sweep moves the state at every temperature by the sampler's
-proposals, and then offers neighbors a swap, which is accepted with probability
+with the prior π, if the model has it apart, or π = 1. A sweep moves the state at every temperature
+by the sampler's proposals, and then offers neighbors a swap, which is accepted with probability
 
-    min(1, p_β(x') p_β'(x) / (p_β(x) p_β'(x'))) = min(1, exp((β - β') (l(x') - l(x)))),    l = log p - log π.
+    min(1, p_β(x') p_β'(x) / (p_β(x) p_β'(x'))) = min(1, exp((β - β') (l(x') - l(x)))),
 
-Moves and swaps leave the product of all p_β invariant, and so the states at β_0 the target (Geyer 1991).
+where l = log p - log π.
+
+Moves and swaps leave the product of all p_β invariant, and so the states at β_0 the target (Geyer
+1991).
 """
 
 from __future__ import annotations
@@ -36,16 +40,16 @@ _KEPT = 200  # states at each temperature, whose spread the samplers start with 
 
 @dataclass(frozen=True)
 class Tempered(Startable):
-    r"""Adaptive Metropolis at several temperatures, which exchange states: for targets with several modes.
+    r"""Adaptive Metropolis at temperatures that exchange states: for targets with several modes.
 
     Parameters
     ----------
     sampler : AdaptiveMetropolis
         Moves the states; there is one for each temperature.
     temperatures : int or sequence of float
-        Their number: the ladder is tuned in the first half of warm-up, until neighbors swap at a rate of 0.234, and
-        fixed afterwards. Or the temperatures themselves, increasing from 1. The last one may be ``math.inf``, which is
-        the prior itself, if the model has it apart.
+        Their number: the ladder is tuned in the first half of warm-up, until neighbors swap at a
+        rate of 0.234, and fixed afterwards. Or the temperatures themselves, increasing from 1. The
+        last one may be ``math.inf``, which is the prior itself, if the model has it apart.
 
     Raises
     ------
@@ -58,26 +62,29 @@ class Tempered(Startable):
 
     Notes
     -----
-    The states at temperature T have the density :math:`\pi(x)\,(p(x)/\pi(x))^{1/T}` [1]_. π is the prior, if the model
-    has it apart: ``kmc.Model(log_likelihood=..., log_prior=...)``, or parameters that are declared with priors; the
-    function of the prior is then called once more for each evaluation, in this process. Otherwise π = 1: the whole
-    density of the unconstrained vector is tempered. With heavy tails it may not be integrable at high temperatures;
-    hot chains then drift away and stop swapping, and a tuned ladder becomes shorter.
+    The states at temperature T have the density :math:`\pi(x)\,(p(x)/\pi(x))^{1/T}` [1]_. π is the
+    prior, if the model has it apart: ``kmc.Model(log_likelihood=..., log_prior=...)``, or
+    parameters that are declared with priors; the function of the prior is then called once more for
+    each evaluation, in this process. Otherwise π = 1: the whole density of the unconstrained vector
+    is tempered. With heavy tails it may not be integrable at high temperatures; hot chains then
+    drift away and stop swapping, and a tuned ladder becomes shorter.
 
-    Each chain of the result has a ladder of its own, so that a sweep costs an evaluation per chain *and temperature*;
-    ``max_evaluations`` counts them all, and a draw's ``n_evaluations`` is their sum. Draws are the states at T = 1. The
-    draw's ``swap_rate`` in ``sample_stats`` is the mean acceptance probability of the swaps that its ladder was offered
-    in the sweep, and ``tempered_log_density`` is log p - log π at each temperature, from which :func:`kmc.evidence`
-    estimates the evidence, if π is the prior. Attributes of the result are ``temperatures``, ``swap_rates`` (after
-    warm-up, for each pair of neighbors) and ``tempered`` ("likelihood" or "density"). A ladder is tuned as in [2]_;
-    when its tuning ends, the samplers start anew from the states reached. In a loop of your own, pass ``log_prior`` to
-    :meth:`kmc.AskTell.tell`.
+    Each chain of the result has a ladder of its own, so that a sweep costs an evaluation per chain
+    *and temperature*; ``max_evaluations`` counts them all, and a draw's ``n_evaluations`` is their
+    sum. Draws are the states at T = 1. The draw's ``swap_rate`` in ``sample_stats`` is the mean
+    acceptance probability of the swaps that its ladder was offered in the sweep, and
+    ``tempered_log_density`` is log p - log π at each temperature, from which :func:`kmc.evidence`
+    estimates the evidence, if π is the prior. Attributes of the result are ``temperatures``,
+    ``swap_rates`` (after warm-up, for each pair of neighbors) and ``tempered`` ("likelihood" or
+    "density"). A ladder is tuned as in [2]_; when its tuning ends, the samplers start anew from the
+    states reached. In a loop of your own, pass ``log_prior`` to :meth:`kmc.AskTell.tell`.
 
     References
     ----------
-    .. [1] Geyer (1991), "Markov chain Monte Carlo maximum likelihood", Computing Science and Statistics 23.
-    .. [2] Miasojedow, Moulines and Vihola (2013), "An adaptive parallel tempering algorithm", Journal of Computational
-       and Graphical Statistics 22.
+    .. [1] Geyer (1991), "Markov chain Monte Carlo maximum likelihood", Computing Science and
+       Statistics 23.
+    .. [2] Miasojedow, Moulines and Vihola (2013), "An adaptive parallel tempering algorithm",
+       Journal of Computational and Graphical Statistics 22.
 
     Examples
     --------
@@ -107,14 +114,17 @@ class Tempered(Startable):
 
     def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Return the evaluations of warm-up, if nothing limits them."""
-        n_temperatures = self.temperatures if isinstance(self.temperatures, int) else len(self.temperatures)
+        n_temperatures = (
+            self.temperatures if isinstance(self.temperatures, int) else len(self.temperatures)
+        )
         return n_temperatures * self.sampler._longest_warmup(dim, chains, draws, warmup)
 
     def _start(self, setup: SamplerSetup) -> TemperedState:
         ladder = TemperatureLadder(self.temperatures, setup.dim)  # type: ignore[arg-type]
         if setup.initial_log_prior is None and ladder.betas[-1] == 0.0:
             raise ValueError(
-                f"temperatures={self.temperatures!r}: an infinite temperature is the prior, which this model does not "
+                f"temperatures={self.temperatures!r}: an infinite temperature is the prior, which "
+                f"this model does not "
                 "have apart: declare priors, or pass log_likelihood= and log_prior= to kmc.Model"
             )
         return TemperedState(setup, self.sampler, ladder)
@@ -146,26 +156,40 @@ class TemperedState:
         n, budget = len(ladder.betas), setup.max_evaluations
         self._share = setup._replace(max_evaluations=None if budget is None else budget // n)
         initial = setup.initial_log_density
-        prior = setup.initial_log_prior if setup.initial_log_prior is not None else np.zeros(len(initial))
-        best = [best_starts(setup.initial, self._tempered(k, initial, prior), setup.chains) for k in range(n)]
+        prior = (
+            setup.initial_log_prior
+            if setup.initial_log_prior is not None
+            else np.zeros(len(initial))
+        )
+        best = [
+            best_starts(setup.initial, self._tempered(k, initial, prior), setup.chains)
+            for k in range(n)
+        ]
         self.log_density = np.array([initial[rows] for rows in best])
         self.log_prior = np.array([prior[rows] for rows in best])
         self._warmup = warmup_sweeps(self._share, _WARMUP)
         self._tunes_until = min(self._warmup // 2, _LONGEST_TUNING) if ladder.tuned else 0
         self._seen = [Reservoir(setup.dim + 2, _KEPT, self._rng) for _ in range(n)]
         self._sweep = 0
-        self.levels = [self._level(k, self._warmup, x=setup.initial, values=initial, prior=prior) for k in range(n)]
+        self.levels = [
+            self._level(k, self._warmup, x=setup.initial, values=initial, prior=prior)
+            for k in range(n)
+        ]
         self.warming_up = any(level.warming_up for level in self.levels)
         self._asked: list[np.ndarray] = []
-        self._rates, self._offers = np.zeros(n - 1), np.zeros(n - 1)  # sums over swaps after warm-up
+        # sums over swaps after warm-up
+        self._rates, self._offers = np.zeros(n - 1), np.zeros(n - 1)
 
     def propose(self) -> np.ndarray:
-        """Propose a point for each state, and return the positions (k, d) of those that moved, at all temperatures."""
+        """Propose a point for each state; return those (k, d) that moved, at all temperatures."""
         self._asked = [level.propose() for level in self.levels]
         return np.vstack(self._asked)
 
     def advance(self, values: np.ndarray, log_prior: np.ndarray | None = None) -> Step:
-        """Decide at each temperature, swap, and tune the ladder; ``log_prior`` (k,) is that of the points."""
+        """Decide at each temperature, swap, and tune the ladder.
+
+        ``log_prior`` (k,) is that of the points.
+        """
         prior = np.zeros(len(values)) if log_prior is None else log_prior
         ends = np.cumsum([len(rows) for rows in self._asked])[:-1]
         parts = zip(np.split(values, ends), np.split(prior, ends), strict=True)
@@ -183,7 +207,9 @@ class TemperedState:
         stats = {
             **steps[0].stats,
             "n_evaluations": sum(step.stats["n_evaluations"] for step in steps),
-            "swap_rate": offered.mean(axis=0) if len(offered) else np.full(self.setup.chains, np.nan),
+            "swap_rate": offered.mean(axis=0)
+            if len(offered)
+            else np.full(self.setup.chains, np.nan),
             "tempered_log_density": (self.log_density - self.log_prior).T.copy(),
         }
         return Step(
@@ -196,9 +222,10 @@ class TemperedState:
         )
 
     def swap(self) -> np.ndarray:
-        """Offer swaps to every second pair of neighbors, and return their acceptance probabilities (n - 1, chains).
+        """Offer swaps to every second pair of neighbors.
 
-        They are NaN for the pairs that were not offered one.
+        Return their acceptance probabilities (n - 1, chains), NaN for pairs that were not offered
+        one.
         """
         betas, n = self.ladder.betas, len(self.levels)
         rates = np.full((n - 1, self.setup.chains), np.nan)
@@ -218,8 +245,11 @@ class TemperedState:
             level.end_warmup()
 
     def report(self) -> dict[str, Any]:
-        """Return facts for the results' attributes: of the sampler at T = 1, of the ladder, and of swaps."""
-        rates = [float(rate / n) if n else None for rate, n in zip(self._rates, self._offers, strict=True)]
+        """Return facts for the results' attributes: of the sampler at T = 1, ladder and swaps."""
+        rates = [
+            float(rate / n) if n else None
+            for rate, n in zip(self._rates, self._offers, strict=True)
+        ]
         return {
             **self.levels[0].report(),
             "temperatures": self.ladder.temperatures,
@@ -258,7 +288,10 @@ class TemperedState:
         return np.where(inside, prior + beta * (values - prior), -np.inf)
 
     def _others(self) -> Proposed:
-        """Return the states at other temperatures, except those where the likelihood is zero: these stay at β = 0."""
+        """Return the states at other temperatures, except those where the likelihood is zero.
+
+        These stay at β = 0.
+        """
         x = np.concatenate([level.walkers.x for level in self.levels[1:]])
         values = np.concatenate(self.log_density[1:])
         possible = np.isfinite(values)
@@ -269,19 +302,25 @@ class TemperedState:
     def _tune(self, rates: np.ndarray) -> None:
         self.ladder.learn(rates, self._sweep)
         for k, seen in enumerate(self._seen):
-            seen.offer(np.column_stack([self.levels[k].walkers.x, self.log_density[k], self.log_prior[k]]))
+            seen.offer(
+                np.column_stack([self.levels[k].walkers.x, self.log_density[k], self.log_prior[k]])
+            )
         if self._sweep == self._tunes_until:
             self._begin_again()
         self._retemper()
 
     def _begin_again(self) -> None:
-        """Replace the samplers by new ones that have seen no other temperatures, at the states reached."""
+        """Replace the samplers by new ones that saw no other temperature, at the states reached."""
         for k, (level, seen) in enumerate(zip(self.levels, self._seen, strict=True)):
             rows, left = seen.x, self._warmup - self._sweep
-            self.levels[k] = self._level(k, left, x=rows[:, :-2], values=rows[:, -2], prior=rows[:, -1])
+            self.levels[k] = self._level(
+                k, left, x=rows[:, :-2], values=rows[:, -2], prior=rows[:, -1]
+            )
             self.levels[k].walkers.x[:] = level.walkers.x
 
-    def _level(self, k: int, warmup: int, *, x: np.ndarray, values: np.ndarray, prior: np.ndarray) -> AdaptingState:
+    def _level(
+        self, k: int, warmup: int, *, x: np.ndarray, values: np.ndarray, prior: np.ndarray
+    ) -> AdaptingState:
         """Return a sampler's state at temperature number k, with start points x (n, d)."""
         setup = self._share
         own = setup._replace(
@@ -295,12 +334,18 @@ class TemperedState:
 
 
 def swap_acceptance(betas: np.ndarray, excess: np.ndarray) -> float:
-    """Return the acceptance probability of a swap between inverse temperatures (2,), with l (2,) of their states."""
+    """Return the acceptance probability of a swap between inverse temperatures (2,).
+
+    ``excess`` is l (2,) of their states.
+    """
     return math.exp(min(float((betas[0] - betas[1]) * (excess[1] - excess[0])), 0.0))
 
 
 def _checked(temperatures: Any) -> int | tuple[float, ...]:
-    expected = "expected a whole number of at least 2, or increasing numbers of which the first is 1 (inf: the prior)"
+    expected = (
+        "expected a whole number of at least 2, or increasing numbers of which the first is 1 "
+        "(inf: the prior)"
+    )
     if is_whole(temperatures):
         if temperatures < 2:
             raise ValueError(f"temperatures={temperatures!r}: {expected}")
@@ -317,17 +362,20 @@ def _checked(temperatures: Any) -> int | tuple[float, ...]:
 
 # The inverse temperatures of parallel tempering, given or tuned by the rates of swaps.
 
-SWAP_RATE = 0.234  # to which neighbors are tuned (Kone and Kofke 2005; Atchadé, Roberts and Rosenthal 2011)
+# to which neighbors are tuned (Kone and Kofke 2005; Atchadé, Roberts and Rosenthal 2011)
+SWAP_RATE = 0.234
 _FIRST_GAP = 2.0  # T' / T - 1 at first, over sqrt(d); set by hand
-_WIDEST = math.log(1e4)  # largest log of the factor on it: a swap rate may exceed the target for any gap
+# largest log of the factor on it: a swap rate may exceed the target for any gap
+_WIDEST = math.log(1e4)
 
 
 class TemperatureLadder:
     """Temperatures T_0 = 1 < T_1 < ..., as inverse temperatures β = 1 / T.
 
-    A tuned ladder has T_{k+1} = T_k (1 + 2 f_k / sqrt(d)). The factor f_k follows a Robbins–Monro recursion on the rate
-    of swaps between k and k + 1 (Miasojedow, Moulines and Vihola 2013, "An adaptive parallel tempering algorithm",
-    Journal of Computational and Graphical Statistics 22), so that the top of the ladder is found as well.
+    A tuned ladder has T_{k+1} = T_k (1 + 2 f_k / sqrt(d)). The factor f_k follows a Robbins–Monro
+    recursion on the rate of swaps between k and k + 1 (Miasojedow, Moulines and Vihola 2013, "An
+    adaptive parallel tempering algorithm", Journal of Computational and Graphical Statistics 22),
+    so that the top of the ladder is found as well.
 
     Parameters
     ----------
@@ -359,7 +407,7 @@ class TemperatureLadder:
         return [1.0 / beta if beta > 0 else math.inf for beta in self.betas.tolist()]
 
     def learn(self, rates: np.ndarray, sweep: int) -> None:
-        """Take the acceptance probabilities (n - 1, chains) of a sweep's swaps; NaN for those not offered."""
+        """Take acceptance probabilities (n - 1, chains) of a sweep's swaps, NaN if not offered."""
         for factor, offered in zip(self._factors, rates, strict=True):
             if not np.isnan(offered[0]):
                 factor.learn(float(offered.mean()), sweep)
@@ -367,4 +415,6 @@ class TemperatureLadder:
         self.betas = self._new_betas()
 
     def _new_betas(self) -> np.ndarray:
-        return 1.0 / np.cumprod([1.0, *(1.0 + self._gap * factor.value for factor in self._factors)])
+        return 1.0 / np.cumprod(
+            [1.0, *(1.0 + self._gap * factor.value for factor in self._factors)]
+        )

@@ -24,8 +24,8 @@ class RandomWalkMetropolis(Startable):
     Parameters
     ----------
     scale : float or ndarray of shape (d,), optional
-        Standard deviations of the proposal. By default they are proportional to the spread of the start points, and one
-        common factor is tuned in warm-up.
+        Standard deviations of the proposal. By default they are proportional to the spread of the
+        start points, and one common factor is tuned in warm-up.
     target_acceptance : float
         The acceptance rate to which the factor is tuned.
 
@@ -49,7 +49,9 @@ class RandomWalkMetropolis(Startable):
         try:
             scale = as_array("scale", self.scale)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"scale={self.scale!r}: expected positive standard deviations") from error
+            raise TypeError(
+                f"scale={self.scale!r}: expected positive standard deviations"
+            ) from error
         if not (np.all(np.isfinite(scale)) and np.all(scale > 0)):
             raise ValueError(f"scale={self.scale!r}: expected positive standard deviations")
 
@@ -60,7 +62,9 @@ class RandomWalkMetropolis(Startable):
         else:
             scale = np.asarray(self.scale, float)
             if scale.shape not in ((), (setup.dim,)):
-                raise ValueError(f"scale has shape {scale.shape}: expected a number or shape ({setup.dim},)")
+                raise ValueError(
+                    f"scale has shape {scale.shape}: expected a number or shape ({setup.dim},)"
+                )
             proposer = GaussianSteps(np.broadcast_to(scale, setup.dim), None)
         return AdaptingState(setup, walkers, [proposer], freeze=True, warmup=warmup)
 
@@ -84,7 +88,9 @@ class GaussianSteps:
     def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
         """Propose a step from x (d,)."""
         factor = self._factor
-        return Proposal(x + (factor * self._root) @ rng.standard_normal(len(x)), 0.0, _MOVE, step_size=factor)
+        return Proposal(
+            x + (factor * self._root) @ rng.standard_normal(len(x)), 0.0, _MOVE, step_size=factor
+        )
 
     def learn(self, moved: Moved, sweep: int) -> None:
         """Tune the factor."""

@@ -1,8 +1,9 @@
 """A score estimator as a gradient field in whitened coordinates, and leapfrog paths through it.
 
-A kick shifts the momentum by a function of the position, a drift shifts the position by a function of the momentum:
-both preserve volume, and half a kick, a drift and half a kick are undone by the same three with the momentum reversed.
-None of that requires that the field is a gradient, or that it is near the truth.
+A kick shifts the momentum by a function of the position, a drift shifts the position by a function
+of the momentum: both preserve volume, and half a kick, a drift and half a kick are undone by the
+same three with the momentum reversed. None of that requires that the field is a gradient, or that
+it is near the truth.
 """
 
 from __future__ import annotations
@@ -28,27 +29,28 @@ _STEP = 1e-4  # of differences of the surrogate's gradient, in white coordinates
 
 
 class GradientEstimator(Protocol):
-    """The interface of an estimator for :class:`kmc.ScoreHMC`; every estimator in ``kmc.scores`` has it.
+    """The interface of estimators for :class:`kmc.ScoreHMC`; all those in ``kmc.scores`` have it.
 
-    ``fit`` may lack ``weights``: it then gets rows as often as the chains visited them. It may lack ``values``, which
-    only ``ScoreHMC(values=True)`` passes. An estimator that is also a :class:`JittedEstimator` has faster paths.
+    ``fit`` may lack ``weights``: it then gets rows as often as the chains visited them. It may lack
+    ``values``, which only ``ScoreHMC(values=True)`` passes. An estimator that is also a
+    :class:`JittedEstimator` has faster paths.
     """
 
     def fit(self, X: np.ndarray, *, values: Any = None, weights: Any = None) -> Any:
         """Fit to points (n, d), log-densities (n,) if passed, and weights (n,)."""
 
     def gradient(self, X: np.ndarray) -> np.ndarray:
-        """Return the estimated gradient of the log-density at the rows of X (n, d), shape (n, d)."""
+        """Return the estimated gradients (n, d) of the log-density at the rows of X (n, d)."""
 
 
 @runtime_checkable
 class JittedEstimator(Protocol):
-    """An estimator whose fitted function can be evaluated in jitted code; most in ``kmc.scores`` are."""
+    """An estimator whose fitted function jitted code can evaluate; most in ``kmc.scores`` are."""
 
     def jit_state(self) -> Any:
-        """Return the state of the function, in the coordinates of ``gradient``, or None if this fit has no such form.
+        """Return the state of the function, in the coordinates of ``gradient``.
 
-        Its type is registered with :func:`kmc.jitted.register`.
+        Its type is registered with :func:`kmc.jitted.register`. None if this fit has no such form.
         """
 
 
@@ -71,7 +73,7 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True)
 class Field:
-    """The gradient field of a fitted estimator in the coordinates z in which momenta are standard normal.
+    """The gradient field of a fitted estimator in coordinates z where momenta are standard normal.
 
     Attributes
     ----------
@@ -101,7 +103,8 @@ class Field:
             return cls(estimator, whitening, in_z)
         origin, root = whitening.origin, np.ascontiguousarray(whitening.inverse)
         if in_z:
-            origin, root = np.zeros_like(origin), np.eye(len(origin))  # one type of state, compiled once
+            # one type of state, compiled once
+            origin, root = np.zeros_like(origin), np.eye(len(origin))
         return cls(estimator, whitening, in_z, Affine(inner, origin, root))
 
     def gradient(self, z: np.ndarray) -> np.ndarray:
@@ -112,10 +115,16 @@ class Field:
             return out
         if self.in_z:
             return np.asarray(self.estimator.gradient(z[None]))[0]
-        return np.asarray(self.estimator.gradient(self.whitening.back(z[None])))[0] @ self.whitening.inverse
+        return (
+            np.asarray(self.estimator.gradient(self.whitening.back(z[None])))[0]
+            @ self.whitening.inverse
+        )
 
     def log_density(self, x: np.ndarray) -> np.ndarray | None:
-        """Return the estimated log-density at points x (n, d) of the target, up to a constant; None if it has none."""
+        """Return the estimated log-density at points x (n, d) of the target, up to a constant.
+
+        It is None if the estimator has none.
+        """
         evaluate = getattr(self.estimator, "log_density", None)
         if evaluate is None:
             return None
@@ -133,7 +142,9 @@ class Field:
         """
         if self.estimator is None:
             h = _STEP * np.eye(len(z))
-            rows = np.array([self.gradient(z + step) - self.gradient(z - step) for step in h]) / (2.0 * _STEP)
+            rows = np.array([self.gradient(z + step) - self.gradient(z - step) for step in h]) / (
+                2.0 * _STEP
+            )
             return 0.5 * (rows + rows.T)
         estimator: Any = self.estimator
         if self.in_z:
@@ -156,7 +167,12 @@ class Field:
 
 
 def plain_path(
-    gradient: Callable[[np.ndarray], np.ndarray], z: np.ndarray, momentum: np.ndarray, *, step_size: float, n_steps: int
+    gradient: Callable[[np.ndarray], np.ndarray],
+    z: np.ndarray,
+    momentum: np.ndarray,
+    *,
+    step_size: float,
+    n_steps: int,
 ) -> Path:
     """Follow a leapfrog path through any function z (d,) -> (d,).
 
@@ -181,24 +197,28 @@ def _hopeless(momentum: np.ndarray) -> bool:
 
 @cache
 def _jitted_path(kind: type) -> Callable[..., Any]:
-    """Return the jitted path through states of this type, a function with its own file in numba's cache.
+    """Return the jitted path through states of this type, with a file of its own in numba's cache.
 
-    numba cannot read a file with a type that no longer exists, after a change of kmc or of the script that defined
-    it. In a common file this would affect all other types, too; hence also the leapfrog below.
+    numba cannot read a file with a type that no longer exists, after a change of kmc or of the
+    script that defined it. In a common file this would affect all other types, too; hence also the
+    leapfrog below.
     """
 
     def path(state, power, z, momentum, step_size, n_steps):
         gradient, normal = np.empty(z.size), np.empty(z.size)
         work = jitted.workspace(state)
         value = jitted.value_and_gradient(state, z, gradient, work)
-        _, energy, spread = _leapfrog(state, power, z, momentum, gradient, value, step_size, n_steps, normal, work)
+        _, energy, spread = _leapfrog(
+            state, power, z, momentum, gradient, value, step_size, n_steps, normal, work
+        )
         return energy, spread
 
     path.__qualname__ = "path_" + re.sub(r"\W", "_", f"{kind.__module__}.{kind.__qualname__}")
     return njit()(path)
 
 
-_leapfrog = numba.njit(inspect.unwrap(leapfrog))  # not cached separately: it is in the file of the path
+# not cached separately: it is in the file of the path
+_leapfrog = numba.njit(inspect.unwrap(leapfrog))
 
 
 def _registered(estimator: Any) -> Any:
@@ -209,13 +229,14 @@ def _registered(estimator: Any) -> Any:
             jitted.workspace(state)
         except KeyError:
             raise TypeError(
-                f"{type(estimator).__name__}.jit_state() returned a {type(state).__name__}: expected None, or a "
-                "NamedTuple whose type is known to kmc.jitted.register"
+                f"{type(estimator).__name__}.jit_state() returned a {type(state).__name__}: "
+                "expected None, or a NamedTuple whose type is known to kmc.jitted.register"
             ) from None
     return state
 
 
-# The proposals of score HMC: leapfrog paths through a score estimator's gradient, and random-walk steps.
+# The proposals of score HMC: leapfrog paths through a score estimator's gradient, and random-walk
+# steps.
 
 
 # Set by hand.
@@ -235,15 +256,19 @@ class ScoreMixture(NamedTuple):
     step_size: float  # largest step of leapfrog, in whitened coordinates
 
     def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
-        """Propose a point from x (d,); the kind of move, its length and its step size do not depend on x."""
+        """Propose a point from x (d,); the move's kind, length and step size do not depend on x."""
         if self.field is None or rng.random() < self.walk_probability:
             return self._walk(rng, x)
         n_steps = int(rng.integers(LEAST_STEPS, MOST_STEPS + 1))
         step_size = self.step_size * rng.uniform(*STEP_JITTER)
         momentum = rng.standard_normal(len(x))
-        path = self.field.path(self.field.whitening(x[None])[0], momentum, step_size=step_size, n_steps=n_steps)
+        path = self.field.path(
+            self.field.whitening(x[None])[0], momentum, step_size=step_size, n_steps=n_steps
+        )
         if path.diverging:
-            return Proposal(x, 0.0, PATH, moved=False, n_steps=n_steps, step_size=step_size, diverging=True)
+            return Proposal(
+                x, 0.0, PATH, moved=False, n_steps=n_steps, step_size=step_size, diverging=True
+            )
         return Proposal(
             position=self.field.whitening.back(path.z[None])[0],
             log_ratio=0.5 * float(momentum @ momentum - path.momentum @ path.momentum),
@@ -254,7 +279,7 @@ class ScoreMixture(NamedTuple):
         )
 
     def _walk(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
-        """Propose a random-walk step: scales range over a decade, so that some of the steps suit any target."""
+        """Propose a random-walk step; scales range over a decade, so that some suit any target."""
         scale = BEST_SCALE / np.sqrt(len(x)) * 10.0 ** -(_DECADES * rng.random())
         step = self.whitening.inverse @ rng.standard_normal(len(x))
         return Proposal(x + scale * step, 0.0, WALK, step_size=scale)

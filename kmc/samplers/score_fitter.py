@@ -1,4 +1,4 @@
-"""Fit the user's score estimator, on copies of it, to the points that chains have evaluated or visited."""
+"""Fit copies of the user's score estimator to the points that chains have evaluated or visited."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from kmc.surrogate.coordinates.whitening import Whitening
 
 
 def check_estimator(estimator: Any, values: Any) -> None:
-    """Raise a TypeError unless the object can be fitted, to ``values`` if that is True, and has a gradient."""
-    expected = "expected an estimator with methods fit(X) and gradient(X), such as kmc.scores.NystromKEF()"
+    """Raise TypeError unless the object has a gradient and can be fitted, to ``values`` if True."""
+    expected = (
+        "expected an estimator with methods fit(X) and gradient(X), such as kmc.scores.NystromKEF()"
+    )
     if isinstance(estimator, type):
         raise TypeError(f"estimator={estimator!r} is a class: {expected}")
     for method in ("fit", "gradient"):
@@ -27,18 +29,23 @@ def check_estimator(estimator: Any, values: Any) -> None:
     if not isinstance(values, (bool, np.bool_)):
         raise TypeError(f"values={values!r}: expected True or False")
     if values and not _takes(estimator, "values"):
-        raise TypeError(f"values=True, but fit of estimator={estimator!r} takes no values: leave values out")
+        raise TypeError(
+            f"values=True, but fit of estimator={estimator!r} takes no values: leave values out"
+        )
 
 
 def check_schedule(options: Any) -> None:
-    """Check the option ``schedule`` of a sampler: None, or a number in (0, 1] and an estimator with ``partial_fit``."""
+    """Check the option ``schedule`` of a sampler.
+
+    It is None, or a number in (0, 1] and an estimator with ``partial_fit``.
+    """
     if options.schedule is None:
         return
     check_number(options, "schedule", 0, 1, "(]")
     if not callable(getattr(options.estimator, "partial_fit", None)):
         raise TypeError(
-            f"schedule={options.schedule!r}, but estimator={options.estimator!r} has no method partial_fit: use an "
-            "estimator of kmc.scores, or schedule=None"
+            f"schedule={options.schedule!r}, but estimator={options.estimator!r} has no method "
+            "partial_fit: use an estimator of kmc.scores, or schedule=None"
         )
 
 
@@ -48,7 +55,8 @@ class Fitter:
     Parameters
     ----------
     estimator : GradientEstimator
-        Copied here, and before each fit, so that neither the user's object nor an earlier fit changes.
+        Copied here, and before each fit, so that neither the user's object nor an earlier fit
+        changes.
     values : bool
         Whether fits get log-densities.
     refit : bool
@@ -65,13 +73,16 @@ class Fitter:
         Message of the last failure.
     """
 
-    def __init__(self, estimator: GradientEstimator, *, values: bool, refit: bool, rng: np.random.Generator):
+    def __init__(
+        self, estimator: GradientEstimator, *, values: bool, refit: bool, rng: np.random.Generator
+    ):
         self.name = type(estimator).__name__
         self.n_fits = self.n_failed = 0
         self.error = ""
         self._estimator = copy.deepcopy(estimator)
         if isinstance(self._estimator, ChoosingEstimator):
-            self._estimator.fix_choices()  # refits are frequent, and states white: nothing to choose
+            # refits are frequent, and states white: nothing to choose
+            self._estimator.fix_choices()
         self._values, self._rng = values, rng
         self._as_it_is = not refit and _is_fitted(estimator)
 
@@ -82,16 +93,25 @@ class Fitter:
         """
         if not self._as_it_is:
             return None
-        expected = f"expected a target of dimension {x.shape[1]}, or an estimator that is not fitted"
+        expected = (
+            f"expected a target of dimension {x.shape[1]}, or an estimator that is not fitted"
+        )
         try:
             shape = np.shape(self._estimator.gradient(x))
         except ValueError as error:
-            raise ValueError(f"estimator: the {self.name} is fitted, {expected}: {error}") from error
+            raise ValueError(
+                f"estimator: the {self.name} is fitted, {expected}: {error}"
+            ) from error
         if shape != x.shape:
-            raise ValueError(f"estimator: the {self.name} is fitted and has gradients of shape {shape[1:]}: {expected}")
+            raise ValueError(
+                f"estimator: the {self.name} is fitted and has gradients of shape {shape[1:]}: "
+                f"{expected}"
+            )
         return Field.of(self._estimator, whitening, in_z=False)
 
-    def fitted(self, x: np.ndarray, values: np.ndarray, visits: np.ndarray, *, whitening: Whitening) -> Field | None:
+    def fitted(
+        self, x: np.ndarray, values: np.ndarray, visits: np.ndarray, *, whitening: Whitening
+    ) -> Field | None:
         """Return the field of a fit to whitened states, or None if the fit failed.
 
         Parameters
@@ -106,13 +126,16 @@ class Fitter:
         estimator = copy.deepcopy(self._estimator)
         _seed(estimator, self._rng)
         z = np.ascontiguousarray(whitening(x))
-        worked = self._attempt(estimator, z, lambda: self._fit(estimator, z, values=values, visits=visits))
+        worked = self._attempt(
+            estimator, z, lambda: self._fit(estimator, z, values=values, visits=visits)
+        )
         return Field.of(estimator, whitening, in_z=True) if worked else None
 
     def extended(self, field: Field, x: np.ndarray, values: np.ndarray) -> Field | None:
         """Return the field after ``partial_fit`` to further points (n, d), or None if that failed.
 
-        Points that were visited repeatedly are repeated. They have the log-densities ``values`` (n,).
+        Points that were visited repeatedly are repeated. They have the log-densities ``values``
+        (n,).
         """
         estimator: Any = field.estimator
         z = np.ascontiguousarray(field.whitening(x))
@@ -134,7 +157,9 @@ class Fitter:
         self.n_fits += 1
         return True
 
-    def _fit(self, estimator: GradientEstimator, z: np.ndarray, *, values: np.ndarray, visits: np.ndarray) -> None:
+    def _fit(
+        self, estimator: GradientEstimator, z: np.ndarray, *, values: np.ndarray, visits: np.ndarray
+    ) -> None:
         weights = {}
         if _takes(estimator, "weights"):
             weights["weights"] = visits.astype(float)
@@ -151,11 +176,13 @@ def _check_gradient(estimator: GradientEstimator, z: np.ndarray) -> None:
     gradient = np.asarray(estimator.gradient(z))
     if gradient.shape != z.shape:
         raise TypeError(
-            f"estimator: {type(estimator).__name__}.gradient returned shape {gradient.shape} for points of shape "
-            f"{z.shape}: expected the same shape"
+            f"estimator: {type(estimator).__name__}.gradient returned shape {gradient.shape} for "
+            f"points of shape {z.shape}: expected the same shape"
         )
     if not np.all(np.isfinite(gradient)):
-        raise ValueError("the gradient is not finite at the points that the estimator was fitted to")
+        raise ValueError(
+            "the gradient is not finite at the points that the estimator was fitted to"
+        )
 
 
 def _takes(estimator: GradientEstimator, name: str) -> bool:
@@ -165,16 +192,20 @@ def _takes(estimator: GradientEstimator, name: str) -> bool:
 
 
 def _is_fitted(estimator: Any) -> bool:
-    """Return whether an estimator is fitted, by the conventions of kmc.scores or of scikit-learn."""
+    """Return whether an estimator is fitted, by the conventions of kmc.scores or scikit-learn."""
     says = getattr(estimator, "__sklearn_is_fitted__", None)
     return hasattr(estimator, "density_") or bool(says and says())
 
 
 def _seed(estimator: Any, rng: np.random.Generator) -> None:
-    """Set all parameters ``random_state`` that are None to random numbers, also those of nested estimators."""
+    """Set each ``random_state`` that is None to a random number, also in nested estimators."""
     if hasattr(estimator, "get_params") and hasattr(estimator, "set_params"):
         parameters = sorted(estimator.get_params().items(), key=lambda item: item[0])
-        names = [name for name, value in parameters if name.split("__")[-1] == "random_state" and value is None]
+        names = [
+            name
+            for name, value in parameters
+            if name.split("__")[-1] == "random_state" and value is None
+        ]
         estimator.set_params(**{name: int(rng.integers(2**31)) for name in names})
     elif getattr(estimator, "random_state", 0) is None:
         estimator.random_state = int(rng.integers(2**31))
@@ -201,7 +232,9 @@ class History:
         end = self._size + len(x)
         while end > len(self._x):
             self._x = np.concatenate([self._x, np.empty_like(self._x)])
-            self._log_density = np.concatenate([self._log_density, np.empty_like(self._log_density)])
+            self._log_density = np.concatenate(
+                [self._log_density, np.empty_like(self._log_density)]
+            )
         self._x[self._size : end] = x
         self._log_density[self._size : end] = log_density
         self._size = end

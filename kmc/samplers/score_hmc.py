@@ -1,9 +1,9 @@
 """Kernel Hamiltonian Monte Carlo with a score estimator, as it was published.
 
-Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte Carlo with efficient
-kernel exponential families", NIPS, algorithm 1: a score estimator is fitted to a random part of the chains' history,
-and proposals follow leapfrog paths through its gradient. Paths preserve volume and are reversible for any gradient, so
-that
+Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte
+Carlo with efficient kernel exponential families", NIPS, algorithm 1: a score estimator is fitted to
+a random part of the chains' history, and proposals follow leapfrog paths through its gradient.
+Paths preserve volume and are reversible for any gradient, so that
 
     min(1, p(x') exp(-|m'|²/2) / (p(x) exp(-|m|²/2)))
 
@@ -50,24 +50,27 @@ _SAMPLERS = (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)
 
 @dataclass(frozen=True)
 class ScoreHMC(Startable):
-    """Hamiltonian dynamics along a score estimator's gradient, corrected by one true evaluation per draw.
+    """Hamiltonian dynamics along an estimated score, corrected by one true evaluation per draw.
 
-    This is Kernel Hamiltonian Monte Carlo as it was published [1]_, [2]_. The estimator is fitted to states of the
-    chains. A proposal is the end of a leapfrog path through its gradient, with a fresh standard normal momentum, and is
-    accepted by the *true* density and the momenta: a wrong estimator makes the sampler slow, never wrong.
+    This is Kernel Hamiltonian Monte Carlo as it was published [1]_, [2]_. The estimator is fitted
+    to states of the chains. A proposal is the end of a leapfrog path through its gradient, with a
+    fresh standard normal momentum, and is accepted by the *true* density and the momenta: a wrong
+    estimator makes the sampler slow, never wrong.
 
     Parameters
     ----------
     estimator : estimator
-        An object with ``fit(X)`` and ``gradient(X)``, such as ``kmc.scores.NystromKEF()``. It is copied and never
-        modified.
+        An object with ``fit(X)`` and ``gradient(X)``, such as ``kmc.scores.NystromKEF()``. It is
+        copied and never modified.
     adaptation : {"freeze", "vanishing"}
-        Adaptation after warm-up. "freeze": none. "vanishing": the estimator is refitted after n, 1.25 n, 1.25² n, ...
-        sweeps of the main phase, where n is ``first_refit``. The times are fixed in advance and the gaps grow: this is
-        the setting of "Air Markov chain Monte Carlo" (Chimisov, Łatuszyński and Roberts 2018), whose laws of large
-        numbers require a drift condition common to all the kernels; it is not checked.
+        Adaptation after warm-up. "freeze": none. "vanishing": the estimator is refitted after n,
+        1.25 n, 1.25² n, ... sweeps of the main phase, where n is ``first_refit``. The times are
+        fixed in advance and the gaps grow: this is the setting of "Air Markov chain Monte Carlo"
+        (Chimisov, Łatuszyński and Roberts 2018), whose laws of large numbers require a drift
+        condition common to all the kernels; it is not checked.
     random_walk_probability : float
-        Probability that a proposal is a random-walk step: far from the states the gradient may be useless.
+        Probability that a proposal is a random-walk step: far from the states the gradient may be
+        useless.
     trajectory_length : float
         The longest integration time, in whitened coordinates. Paths have 5 to 20 steps.
     first_refit : int
@@ -75,9 +78,10 @@ class ScoreHMC(Startable):
     max_states : int
         Largest number of states to which the estimator is fitted.
     schedule : float, optional
-        With vanishing adaptation, a number α in (0, 1]: in place of refits, the estimator takes in all further states
-        by ``partial_fit``, at sweep t of the main phase with the probability t^-α, as in [1]_; 1 is 1/t. For estimators
-        with that method; :class:`kmc.AdaptiveLangevin`, which has the same option, says what an update costs.
+        With vanishing adaptation, a number α in (0, 1]: in place of refits, the estimator takes in
+        all further states by ``partial_fit``, at sweep t of the main phase with the probability
+        t^-α, as in [1]_; 1 is 1/t. For estimators with that method; :class:`kmc.AdaptiveLangevin`,
+        which has the same option, says what an update costs.
     values : bool
         Whether the estimator is also given the log-densities of the states, ``fit(X, values=...)``.
     warmup_sampler : KernelHMC, AdaptiveMetropolis or RandomWalkMetropolis
@@ -94,28 +98,32 @@ class ScoreHMC(Startable):
 
     Notes
     -----
-    The published algorithm assumes that the chains have burnt in. Here ``warmup_sampler`` does that: it warms up as
-    usual, and then ``max_states`` of its draws are collected (a quarter of the sweeps, if ``warmup`` is given).
-    The estimator is fitted to them. Then 100 sweeps (a quarter) find the step size with the longest accepted jumps.
-    Only then do draws count. A warm-up of under four sweeps is too short for all that: chains start with a random walk,
-    and there is an estimator only with vanishing adaptation.
+    The published algorithm assumes that the chains have burnt in. Here ``warmup_sampler`` does
+    that: it warms up as usual, and then ``max_states`` of its draws are collected (a quarter of the
+    sweeps, if ``warmup`` is given). The estimator is fitted to them. Then 100 sweeps (a quarter)
+    find the step size with the longest accepted jumps. Only then do draws count. A warm-up of under
+    four sweeps is too short for all that: chains start with a random walk, and there is an
+    estimator only with vanishing adaptation.
 
-    The estimator is fitted in coordinates in which the states are white: a bandwidth, a base density or landmarks
-    given as numbers are for data of mean zero and unit covariance. An estimator that is already fitted is used
-    unchanged, in the coordinates of the target, unless ``adaptation="vanishing"``.
+    The estimator is fitted in coordinates in which the states are white: a bandwidth, a base
+    density or landmarks given as numbers are for data of mean zero and unit covariance. An
+    estimator that is already fitted is used unchanged, in the coordinates of the target, unless
+    ``adaptation="vanishing"``.
 
-    The papers refit with a probability that tends to zero, as ``schedule`` does; "vanishing" without it refits at the
-    fixed times above, to ``max_states`` random states from the later half of all. The coordinates are those of the
-    last fit: updates keep them. After a failed fit the last good one stays in use; failures
-    are counted in the result's attributes, ``n_failed_refits`` and ``refit_error``. Parameters ``random_state`` of the
-    estimator that are None are drawn from the seed of the run.
+    The papers refit with a probability that tends to zero, as ``schedule`` does; "vanishing"
+    without it refits at the fixed times above, to ``max_states`` random states from the later half
+    of all. The coordinates are those of the last fit: updates keep them. After a failed fit the
+    last good one stays in use; failures are counted in the result's attributes, ``n_failed_refits``
+    and ``refit_error``. Parameters ``random_state`` of the estimator that are None are drawn from
+    the seed of the run.
 
     References
     ----------
-    .. [1] Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte Carlo with
-       efficient kernel exponential families", Advances in Neural Information Processing Systems 28.
-    .. [2] Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score estimation with Nyström
-       kernel exponential families", AISTATS, section 5.2.
+    .. [1] Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian
+       Monte Carlo with efficient kernel exponential families", Advances in Neural Information
+       Processing Systems 28.
+    .. [2] Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score
+       estimation with Nyström kernel exponential families", AISTATS, section 5.2.
 
     Examples
     --------
@@ -126,8 +134,12 @@ class ScoreHMC(Startable):
 
     Quick to run, with a random walk until the estimator is fitted:
 
-    >>> sampler = kmc.ScoreHMC(kmc.scores.GaussianScore(), warmup_sampler=kmc.AdaptiveMetropolis(), max_states=200)
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=50, seed=1, progress=False)
+    >>> sampler = kmc.ScoreHMC(
+    ...     kmc.scores.GaussianScore(), warmup_sampler=kmc.AdaptiveMetropolis(), max_states=200
+    ... )
+    >>> idata = kmc.sample(
+    ...     lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=50, seed=1, progress=False
+    ... )
     >>> idata.posterior.attrs["surrogate"]
     'GaussianScore'
     """
@@ -140,13 +152,16 @@ class ScoreHMC(Startable):
     max_states: int = 1000
     schedule: float | None = None
     values: bool = False
-    warmup_sampler: KernelHMC | AdaptiveMetropolis | RandomWalkMetropolis = field(default_factory=KernelHMC)
+    warmup_sampler: KernelHMC | AdaptiveMetropolis | RandomWalkMetropolis = field(
+        default_factory=KernelHMC
+    )
 
     name: ClassVar[str] = "score-hmc"
 
     def __post_init__(self):
         check_choice(self, "adaptation", ("freeze", "vanishing"))
-        check_number(self, "random_walk_probability", 0, 1, "(]")  # never 0: a wrong estimator could trap a chain
+        # never 0: a wrong estimator could trap a chain
+        check_number(self, "random_walk_probability", 0, 1, "(]")
         check_number(self, "trajectory_length", 0)
         check_count(self, "first_refit", 1)
         if self.adaptation == "freeze":
@@ -169,19 +184,25 @@ class ScoreHMC(Startable):
         return ScoreHMCState(self, setup)
 
     def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Return the approximate number of evaluations of the longest warm-up, if nothing limits them."""
+        """Return about how many evaluations the longest warm-up takes if nothing limits them."""
         if warmup is None:
-            return self.warmup_sampler._longest_warmup(dim, chains, draws, None) + self.max_states + TUNING * chains
+            return (
+                self.warmup_sampler._longest_warmup(dim, chains, draws, None)
+                + self.max_states
+                + TUNING * chains
+            )
         explore, collect, tune = _quarters(warmup)
-        exploration = self.warmup_sampler._longest_warmup(dim, chains, draws, explore) if collect else 0
+        exploration = (
+            self.warmup_sampler._longest_warmup(dim, chains, draws, explore) if collect else 0
+        )
         return exploration + (collect + tune) * chains
 
 
 class ScoreHMCState:
     """The state of score HMC; see :class:`kmc.samplers.base.SamplerState`.
 
-    Warm-up has three stages. The sampler of warm-up runs until its own warm-up ends; its draws from then on are
-    collected; the estimator is fitted to them, and the step size is tuned.
+    Warm-up has three stages. The sampler of warm-up runs until its own warm-up ends; its draws from
+    then on are collected; the estimator is fitted to them, and the step size is tuned.
     """
 
     def __init__(self, options: ScoreHMC, setup: SamplerSetup):
@@ -197,10 +218,14 @@ class ScoreHMCState:
             alone = setup._replace(warmup=self._stages.explore, seed=seed)
             self._explorer = options.warmup_sampler._start(alone)
         self._adapts = options.adaptation == "vanishing"
-        self._fitter = Fitter(options.estimator, values=bool(options.values), refit=self._adapts, rng=self._rng)
+        self._fitter = Fitter(
+            options.estimator, values=bool(options.values), refit=self._adapts, rng=self._rng
+        )
         self._history = History(setup.dim)  # states after each sweep, including repeats
         self._largest_step = options.trajectory_length / MOST_STEPS
-        whitening = Whitening.of(setup.initial.mean(axis=0), np.diag(1.0 / start_spread(setup.initial)))
+        whitening = Whitening.of(
+            setup.initial.mean(axis=0), np.diag(1.0 / start_spread(setup.initial))
+        )
         self._plan = ScoreMixture(
             field=self._fitter.given(whitening, setup.initial[:1]),
             whitening=whitening,
@@ -209,9 +234,11 @@ class ScoreHMCState:
         )
         self._jumps = [_Mean() for _ in STEP_SIZES]  # squared jumps of the paths of warm-up
         self._acceptance = _Mean()  # of the paths after warm-up
-        self._misfit_sd: float | None = None  # of the log-density without the estimate, at states of the chains
+        # of the log-density without the estimate, at states of the chains
+        self._misfit_sd: float | None = None
         self._n_seen = 0  # states that the estimator was given, or passed over
-        self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
+        # sweep of the main phase, if adaptation is vanishing
+        self._next_refit = float(options.first_refit)
         self._proposals: list[Proposal] = []
         self._sweep = 0  # since the stage began
         self._end_of_warmup()
@@ -220,7 +247,10 @@ class ScoreHMCState:
         """Propose a point for each chain, and return the positions (k, d) of those that moved."""
         if self._explorer is not None:
             return self._explorer.propose()
-        self._proposals = [self._plan.propose(rng, x) for rng, x in zip(self.walkers.rngs, self.walkers.x, strict=True)]
+        self._proposals = [
+            self._plan.propose(rng, x)
+            for rng, x in zip(self.walkers.rngs, self.walkers.x, strict=True)
+        ]
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step | None:
@@ -244,7 +274,8 @@ class ScoreHMCState:
     def _finish_sweep(self, stats: dict[str, np.ndarray], steps: np.ndarray) -> Step:
         """Finish a sweep, and return its step.
 
-        ``steps`` (chains, d) are the differences between proposals and states; only warm-up uses them.
+        ``steps`` (chains, d) are the differences between proposals and states; only warm-up uses
+        them.
         """
         record = self.walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
@@ -304,7 +335,9 @@ class ScoreHMCState:
     def _tune(self, jumps: np.ndarray) -> None:
         """Record the expected squared jumps of a sweep, and continue with the next step size."""
         self._jumps[(self._sweep - 1) % len(STEP_SIZES)].extend(jumps)
-        self._plan = self._plan._replace(step_size=self._largest_step * STEP_SIZES[self._sweep % len(STEP_SIZES)])
+        self._plan = self._plan._replace(
+            step_size=self._largest_step * STEP_SIZES[self._sweep % len(STEP_SIZES)]
+        )
 
     def _end_of_warmup(self) -> None:
         if self.warming_up and self._explorer is None and self._sweep >= self._stages.tune:
@@ -313,7 +346,10 @@ class ScoreHMCState:
             self._plan = self._plan._replace(step_size=self._largest_step * STEP_SIZES[best])
 
     def _adapt(self) -> None:
-        """Refit or update if it is due at this sweep of the main phase, which does not depend on the states."""
+        """Refit or update if it is due at this sweep of the main phase.
+
+        Whether it is due does not depend on the states.
+        """
         if self.options.schedule is None:
             if self._sweep >= self._next_refit:
                 self._next_refit *= REFIT_GROWTH
@@ -330,8 +366,8 @@ class ScoreHMCState:
     def _refit(self) -> None:
         """Find new coordinates and a new surrogate, unless there are too few states.
 
-        They come from the later half of all states, or from all if that half has fewer distinct ones than
-        ``max_states``.
+        They come from the later half of all states, or from all if that half has fewer distinct
+        ones than ``max_states``.
         """
         most, n = self.options.max_states, len(self._history)
         for first in (n // 2, 0):
@@ -343,12 +379,17 @@ class ScoreHMCState:
             return
         whitening = whiten_states(x)
         chosen = self._rng.permutation(len(distinct))[:most]
-        field = self._fitter.fitted(distinct[chosen], values[rows[chosen]], visits[chosen], whitening=whitening)
+        field = self._fitter.fitted(
+            distinct[chosen], values[rows[chosen]], visits[chosen], whitening=whitening
+        )
         self._n_seen = n
         self._use(field, whitening)
 
     def _use(self, field: Field | None, whitening: Whitening) -> None:
-        """Go on with a new field, if there is one, and measure how much it misses the log-density of the states by."""
+        """Go on with a new field, if there is one, and measure its misfit.
+
+        The misfit is that to the log-density of the states.
+        """
         self._plan = self._plan._replace(whitening=whitening, field=field or self._plan.field)
         if field is not None and not self.setup.noisy:
             every = -(-len(self._history) // MISFIT_STATES)
@@ -368,8 +409,8 @@ class Stages(NamedTuple):
     def of(cls, options: ScoreHMC, setup: SamplerSetup) -> Stages:
         """Return half, a quarter and a quarter of the user's number of sweeps.
 
-        By default as many draws are collected as a fit takes, and the step size is tuned in 100 sweeps. The two have at
-        most a sixth of the budget.
+        By default as many draws are collected as a fit takes, and the step size is tuned in 100
+        sweeps. The two have at most a sixth of the budget.
         """
         if setup.warmup is not None:
             return _quarters(setup.warmup)
@@ -381,7 +422,7 @@ class Stages(NamedTuple):
 
 
 def _quarters(sweeps: int) -> Stages:
-    """Return half, a quarter and a quarter of the sweeps; all for the last stage if there are fewer than four."""
+    """Return half, a quarter and a quarter of the sweeps; fewer than four go to the last stage."""
     quarter = sweeps // 4
     return Stages(sweeps - 2 * quarter, quarter, quarter) if quarter else Stages(0, 0, sweeps)
 

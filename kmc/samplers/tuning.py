@@ -13,8 +13,10 @@ from kmc.surrogate.density import JitState
 # "Tried" is docs/what-was-tried.md; the others were set by hand.
 STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)  # candidates
 MOST_STEPS = 300  # of a trajectory
-GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; fraction of trajectories with less than .3
-GOOD_AT_WALLS, POOR_AT_WALLS = 0.65, 0.35  # a path that ends behind a wall is lost, however small its steps
+# mean acceptance on the surrogate; fraction of trajectories with less than .3
+GOOD, POOR = 0.93, 0.05
+# a path that ends behind a wall is lost, however small its steps
+GOOD_AT_WALLS, POOR_AT_WALLS = 0.65, 0.35
 INNER_CHAIN_LENGTHS = (6, 12, 25, 50, 100)  # candidates
 _FORGOTTEN = 0.05  # correlation with the start, beyond chance (tried: run length)
 _TRIALS = 2  # trajectories from each start, for a step size
@@ -29,9 +31,10 @@ class Trials(NamedTuple):
 
 
 def longest_axis(z: np.ndarray) -> float:
-    """Return the standard deviation of draws (n, d) along the direction in which they are widest, at least 1.
+    """Return the standard deviation of draws (n, d) along their widest direction, at least 1.
 
-    Draws on a curved ridge are wider than the unit of z, in which the quadratic is white; trajectories should go along.
+    Draws on a curved ridge are wider than the unit of z, in which the quadratic is white;
+    trajectories should go along.
 
     Examples
     --------
@@ -45,12 +48,15 @@ def longest_axis(z: np.ndarray) -> float:
     return max(float(np.sqrt(np.linalg.eigvalsh(covariance)[-1])), 1.0)
 
 
-def with_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.Generator) -> InnerChainOptions:
-    """Return the options with the largest candidate step that has a mean surrogate acceptance above 0.93.
+def with_step_size(
+    trials: Trials, options: InnerChainOptions, rng: np.random.Generator
+) -> InnerChainOptions:
+    """Return the options with the largest candidate step of mean surrogate acceptance above 0.93.
 
-    Fewer than 5 % of the trajectories may have an acceptance under 0.3. For a surrogate with a wall the limits are 0.65
-    and 35 %. If no step is good enough, it is the smallest one. Trajectories are as long as 300 of the steps at most:
-    a few draws far from the others make an axis of any length.
+    Fewer than 5 % of the trajectories may have an acceptance under 0.3. For a surrogate with a wall
+    the limits are 0.65 and 35 %. If no step is good enough, it is the smallest one. Trajectories
+    are as long as 300 of the steps at most: a few draws far from the others make an axis of any
+    length.
     """
     walled = len(trials.state.wall.bias) > 0
     good, most_poor = (GOOD_AT_WALLS, POOR_AT_WALLS) if walled else (GOOD, POOR)
@@ -64,11 +70,14 @@ def with_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.Ge
     return chosen
 
 
-def choose_inner_chain_length(trials: Trials, options: InnerChainOptions, rng: np.random.Generator) -> int:
-    """Return the smallest candidate K for which inner chains of K/2 to K moves forget their start, or the largest one.
+def choose_inner_chain_length(
+    trials: Trials, options: InnerChainOptions, rng: np.random.Generator
+) -> int:
+    """Return the smallest candidate K for which inner chains forget their start, or the largest.
 
-    The largest |corr(z_0, z_{K/2})| over coordinates must be under 0.05 plus the effect of chance: for n independent
-    chains in d coordinates the largest correlation is about sqrt(2 log(2d) / n).
+    The chains make K/2 to K moves. The largest |corr(z_0, z_{K/2})| over coordinates must be under
+    0.05 plus the effect of chance: for n independent chains in d coordinates the largest
+    correlation is about sqrt(2 log(2d) / n).
     """
     z = starts = trials.starts
     dim = starts.shape[1]
@@ -83,14 +92,24 @@ def choose_inner_chain_length(trials: Trials, options: InnerChainOptions, rng: n
 
 
 def ends_of(
-    trials: Trials, z: np.ndarray, n_moves: int, *, options: InnerChainOptions, rng: np.random.Generator
+    trials: Trials,
+    z: np.ndarray,
+    n_moves: int,
+    *,
+    options: InnerChainOptions,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Return the end points (n, d) of inner chains from the rows of z (n, d)."""
     return _run(trials, z, n_moves, options=options, rng=rng).position
 
 
 def _run(
-    trials: Trials, z: np.ndarray, n_moves: int, *, options: InnerChainOptions, rng: np.random.Generator
+    trials: Trials,
+    z: np.ndarray,
+    n_moves: int,
+    *,
+    options: InnerChainOptions,
+    rng: np.random.Generator,
 ) -> InnerChainsResult:
     return inner_chains(
         trials.state,

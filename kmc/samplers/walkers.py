@@ -1,9 +1,10 @@
 """The walkers: states, their random streams, and one Metropolis–Hastings decision each per sweep.
 
-Once the kernel is fixed, a chain depends on its own state and random stream only. So a chain may make many sweeps while
-another one still waits for a value. The sampler's state stays at the last sweep that all chains have made: lanes work
-on copies of the random streams, and :func:`join_lanes` brings the walkers to where a whole sweep has left them, streams
-included. Draws, snapshots and stops are therefore the same as if all chains had waited for each other.
+Once the kernel is fixed, a chain depends on its own state and random stream only. So a chain may
+make many sweeps while another one still waits for a value. The sampler's state stays at the last
+sweep that all chains have made: lanes work on copies of the random streams, and :func:`join_lanes`
+brings the walkers to where a whole sweep has left them, streams included. Draws, snapshots and
+stops are therefore the same as if all chains had waited for each other.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from kmc.samplers.base import STATS, Proposed, Step
 class Proposal(NamedTuple):
     """The proposal of a move.
 
-    ``log_ratio`` is the logarithm of the Metropolis–Hastings ratio without the target:
-    log q(x | x') - log q(x' | x). A proposal that ended where it began (``moved`` False) needs no evaluation.
+    ``log_ratio`` is the logarithm of the Metropolis–Hastings ratio without the target: log q(x |
+    x') - log q(x' | x). A proposal that ended where it began (``moved`` False) needs no evaluation.
     """
 
     position: np.ndarray
@@ -34,8 +35,13 @@ class Proposal(NamedTuple):
     diverging: bool = False
 
 
-def decide(rng: np.random.Generator, current: float, proposed: float, *, log_ratio: float) -> tuple[bool, float]:
-    """Accept or reject, and return (accepted, probability); a proposed value of -inf is legal and never accepted."""
+def decide(
+    rng: np.random.Generator, current: float, proposed: float, *, log_ratio: float
+) -> tuple[bool, float]:
+    """Accept or reject, and return (accepted, probability).
+
+    A proposed value of -inf is legal and never accepted.
+    """
     uniform = rng.random()  # always drawn, so that the random stream does not depend on the value
     if proposed == -np.inf:
         return False, 0.0
@@ -46,7 +52,8 @@ def decide(rng: np.random.Generator, current: float, proposed: float, *, log_rat
     return uniform < probability, probability
 
 
-BEST_SCALE = 2.38  # of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
+# of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
+BEST_SCALE = 2.38
 _SPREAD_OF_ONE = 0.1  # relative to the size of start points that are all equal; set by hand
 _CLOUD_SPREAD = 0.5  # of a cloud, relative to that of the start points; set by hand
 
@@ -72,19 +79,26 @@ class Walkers:
         return len(self.rngs)
 
     def decide(self, proposals: Sequence[Proposal], values: np.ndarray) -> dict[str, np.ndarray]:
-        """Accept or reject every proposal, and return STATS; ``values`` are the log-densities of those that moved.
+        """Accept or reject every proposal, and return STATS.
 
-        The decisions are those of :func:`kmc.samplers.walkers.decide` to the bit, all at once.
+        ``values`` are the log-densities of those that moved. The decisions are those of
+        :func:`kmc.samplers.walkers.decide` to the bit, all at once.
         """
-        stats: dict[str, np.ndarray] = {name: np.zeros(len(self), kind) for name, kind in STATS.items()}
-        position, log_ratio, move, moved, n_steps, step_size, energy, diverging = zip(*proposals, strict=True)
+        stats: dict[str, np.ndarray] = {
+            name: np.zeros(len(self), kind) for name, kind in STATS.items()
+        }
+        position, log_ratio, move, moved, n_steps, step_size, energy, diverging = zip(
+            *proposals, strict=True
+        )
         stats["move"][:], stats["n_steps"][:], stats["step_size"][:] = move, n_steps, step_size
         stats["diverging"][:], stats["n_evaluations"][:] = diverging, moved
         evaluated = np.array(moved, bool)
         proposed = np.array(self.x), np.array(self.log_density)
         proposed[0][evaluated] = np.array(position)[evaluated]
         proposed[1][evaluated] = values
-        uniforms = np.array([rng.random() if mine else 1.0 for rng, mine in zip(self.rngs, moved, strict=True)])
+        uniforms = np.array(
+            [rng.random() if mine else 1.0 for rng, mine in zip(self.rngs, moved, strict=True)]
+        )
         with np.errstate(invalid="ignore"):  # -inf - (-inf); the surrogate may have overflowed, too
             change = proposed[1] - self.log_density + np.array(log_ratio)
         legal = evaluated & (proposed[1] > -np.inf) & ~np.isnan(change)
@@ -101,11 +115,16 @@ class Walkers:
         """Return a step with the current states of the first ``chains`` walkers."""
         kept = {name: value[:chains] for name, value in stats.items()}
         proposed = Proposed(*(column[:chains] for column in self.proposed))
-        return Step(warmup, self.x[:chains].copy(), self.log_density[:chains].copy(), kept, proposed)
+        return Step(
+            warmup, self.x[:chains].copy(), self.log_density[:chains].copy(), kept, proposed
+        )
 
 
 def best_starts(x: np.ndarray, log_density: np.ndarray, count: int) -> np.ndarray:
-    """Return indices of the ``count`` highest rows, best first; repeated if fewer have a positive density."""
+    """Return indices of the ``count`` highest rows, best first.
+
+    They are repeated if fewer rows have a positive density.
+    """
     best = np.argsort(-log_density, kind="stable")
     return np.resize(best[np.isfinite(log_density[best])][:count], count)
 
@@ -116,7 +135,9 @@ def start_spread(initial: np.ndarray) -> np.ndarray:
     Where the points are all equal, it is a tenth of their size, or of 1 if that is larger.
     """
     spread = initial.std(axis=0)
-    return np.where(spread > 0, spread, _SPREAD_OF_ONE * np.maximum(np.abs(initial).max(axis=0), 1.0))
+    return np.where(
+        spread > 0, spread, _SPREAD_OF_ONE * np.maximum(np.abs(initial).max(axis=0), 1.0)
+    )
 
 
 def cloud_around(initial: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -156,13 +177,18 @@ class Lane:
     log_density : float
     """
 
-    def __init__(self, propose: Propose, rng: np.random.Generator, *, x: np.ndarray, log_density: float):
+    def __init__(
+        self, propose: Propose, rng: np.random.Generator, *, x: np.ndarray, log_density: float
+    ):
         self._propose = propose
         self._walker = Walkers([_copy(rng)], x[None], np.array([log_density]))
         self._proposals: list[Proposal] = []
 
     def propose(self) -> np.ndarray:
-        """Return the points (k, d) that the chain's next sweep needs: one, or none if the proposal did not move."""
+        """Return the points (k, d) that the chain's next sweep needs.
+
+        It is one point, or none if the proposal did not move.
+        """
         self._proposals = [self._propose(self._walker.rngs[0], self._walker.x[0])]
         return requested(self._proposals, self._walker.x.shape[1])
 
@@ -181,7 +207,7 @@ class Lanes(NamedTuple):
 
 @runtime_checkable
 class Separable(Protocol):
-    """What a sampler's state may have besides: chains that move on their own once nothing couples them."""
+    """What a sampler's state may have: chains that move on their own once nothing couples them."""
 
     def lanes(self) -> Lanes | None:
         """Return the chains, each on its own; None as long as anything couples them."""
@@ -201,7 +227,9 @@ def _copy(rng: np.random.Generator) -> np.random.Generator:
 def make_lanes(propose: Propose, walkers: Walkers, burn_in: int = 0) -> Lanes:
     """Return lanes that begin where the walkers are."""
     states = zip(walkers.rngs, walkers.x, walkers.log_density, strict=True)
-    return Lanes([Lane(propose, rng, x=x, log_density=float(value)) for rng, x, value in states], burn_in)
+    return Lanes(
+        [Lane(propose, rng, x=x, log_density=float(value)) for rng, x, value in states], burn_in
+    )
 
 
 def join_lanes(walkers: Walkers, passed: Sequence[Passed]) -> None:
@@ -209,11 +237,16 @@ def join_lanes(walkers: Walkers, passed: Sequence[Passed]) -> None:
     steps = [part.step for part in passed]
     walkers.x = np.concatenate([step.position for step in steps])
     walkers.log_density = np.concatenate([step.log_density for step in steps])
-    walkers.proposed = Proposed(*map(np.concatenate, zip(*(step.proposed or () for step in steps), strict=True)))
+    walkers.proposed = Proposed(
+        *map(np.concatenate, zip(*(step.proposed or () for step in steps), strict=True))
+    )
     for rng, part in zip(walkers.rngs, passed, strict=True):
         rng.bit_generator.state = part.stream
 
 
 def joined_stats(passed: Sequence[Passed]) -> dict[str, np.ndarray]:
     """Return the statistics (chains,) of a sweep."""
-    return {name: np.concatenate([part.step.stats[name] for part in passed]) for name in passed[0].step.stats}
+    return {
+        name: np.concatenate([part.step.stats[name] for part in passed])
+        for name in passed[0].step.stats
+    }

@@ -1,4 +1,4 @@
-"""The denoising autoencoder as a score estimator, the neural baseline of the kernel estimators, and its network."""
+"""The denoising autoencoder, a neural baseline of the kernel score estimators, and its network."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LEVELS = (100.0, 10.0, 1.0)
 """Noise levels of the training, in this order, in units of the final noise σ."""
 
 NOISES = (0.02, 0.05, 0.1, 0.2, 0.5)
-"""Candidates of ``noise="cv"``, in units of the root mean square of the columns' standard deviations."""
+"""Candidates of ``noise="cv"``, in units of the columns' root-mean-square standard deviation."""
 
 AUTOMATIC = 0.5
-"""``noise="auto"``, in the same units. With 500 samples of N(0, I2) the squared error is .06 of the score's mean square
-(.48 at .2, 4.6 at .1), and .3 of it for N(0, I10).
+"""``noise="auto"``, in the same units. With 500 samples of N(0, I2) the squared error is .06 of the
+score's mean square (.48 at .2, 4.6 at .1), and .3 of it for N(0, I10).
 """
 
 HIDDEN = (10, 30, 100)
@@ -44,29 +44,32 @@ class DenoiserCandidate(NamedTuple):
 class DenoisingAutoencoder(ScoreEstimator):
     r"""Score estimator by a network that is trained to remove noise from the samples.
 
-    The network has two layers, a code of tanh units and a linear decoder, :math:`r(x) = W_2 \tanh(W_1 x + b_1) + b_2`,
-    and minimizes :math:`E |r(x + \sigma\varepsilon) - x|^2` for standard normal ε. Then (r(x) - x)/σ² estimates the
-    score (Alain and Bengio 2014, "What regularized auto-encoders learn from the data-generating distribution", theorem
-    1). It is trained by L-BFGS with noise 100 σ, 10 σ and σ in turn, each time from the previous weights: the baseline
-    in section 5 of Sutherland, Strathmann, Arbel and Gretton (2018).
+    The network has two layers, a code of tanh units and a linear decoder, :math:`r(x) = W_2
+    \tanh(W_1 x + b_1) + b_2`, and minimizes :math:`E |r(x + \sigma\varepsilon) - x|^2` for standard
+    normal ε. Then (r(x) - x)/σ² estimates the score (Alain and Bengio 2014, "What regularized
+    auto-encoders learn from the data-generating distribution", theorem 1). It is trained by L-BFGS
+    with noise 100 σ, 10 σ and σ in turn, each time from the previous weights: the baseline in
+    section 5 of Sutherland, Strathmann, Arbel and Gretton (2018).
 
     Parameters
     ----------
     n_hidden : int, "cv" or sequence of int
         Size of the code. "cv" compares 10, 30 and 100.
     noise : float, "auto", "cv" or sequence of float
-        σ, in the units of X and the same for all columns: standardize columns with different units first. It acts like
-        a bandwidth, and matters as much: a good value is the width of the narrowest structure, or a little
-        less. "auto" is half the root mean square of the columns' standard deviations, "cv" compares .02, .05, .1, .2
-        and .5 of it.
+        σ, in the units of X and the same for all columns: standardize columns with different units
+        first. It acts like a bandwidth, and matters as much: a good value is the width of the
+        narrowest structure, or a little less. "auto" is half the root mean square of the columns'
+        standard deviations, "cv" compares .02, .05, .1, .2 and .5 of it.
     max_iter : int
         Iterations of L-BFGS at each of the three levels of noise.
     n_corruptions : int
-        Number of noisy copies of each sample, drawn once for each level, in pairs of noise ε and -ε.
+        Number of noisy copies of each sample, drawn once for each level, in pairs of noise ε and
+        -ε.
     tied : bool
-        Whether :math:`W_2 = W_1^\top`. Then the estimate is the gradient of a function, and ``log_density`` exists;
-        otherwise the network is more flexible, ``log_density`` raises a ValueError, and ``gradient``, ``laplacian``
-        (the divergence of the field), ``objective`` and ``score`` are available.
+        Whether :math:`W_2 = W_1^\top`. Then the estimate is the gradient of a function, and
+        ``log_density`` exists; otherwise the network is more flexible, ``log_density`` raises a
+        ValueError, and ``gradient``, ``laplacian`` (the divergence of the field), ``objective`` and
+        ``score`` are available.
     cv : int
         Number of folds for the selection, which compares the held-out score-matching objective.
     random_state : int, Generator or None
@@ -78,23 +81,24 @@ class DenoisingAutoencoder(ScoreEstimator):
     n_hidden_, noise_
         The chosen ones.
     cv_results_ : dict of ndarray
-        The candidates (n_hidden, noise), their held-out ``objective`` and its ``std_error`` over folds; empty if
-        there was nothing to choose.
+        The candidates (n_hidden, noise), their held-out ``objective`` and its ``std_error`` over
+        folds; empty if there was nothing to choose.
     loss_ : float
-        Mean of :math:`|r(x + \sigma\varepsilon) - x|^2 / \sigma^2` over the noisy copies at the end. For a network that
-        returns its input, this is d.
+        Mean of :math:`|r(x + \sigma\varepsilon) - x|^2 / \sigma^2` over the noisy copies at the
+        end. For a network that returns its input, this is d.
     n_iter_ : int
         Iterations of L-BFGS, over the three levels.
     n_features_in_, n_samples_seen_ : int
 
     Notes
     -----
-    All samples of a stream are kept, O(n d) memory: when they have grown by
-    5 % since the last training, training continues from the current weights, with noise σ only and on all samples so
-    far; when they have doubled, everything is redone, including the choice of ``n_hidden`` and ``noise``.
+    All samples of a stream are kept, O(n d) memory: when they have grown by 5 % since the last
+    training, training continues from the current weights, with noise σ only and on all samples so
+    far; when they have doubled, everything is redone, including the choice of ``n_hidden`` and
+    ``noise``.
 
-    An iteration takes 6 n n_corruptions n_hidden d multiplications and one tanh per code unit; a selection trains once
-    for each candidate and fold, and once more.
+    An iteration takes 6 n n_corruptions n_hidden d multiplications and one tanh per code unit; a
+    selection trains once for each candidate and fold, and once more.
 
     Examples
     --------
@@ -142,7 +146,10 @@ class DenoisingAutoencoder(ScoreEstimator):
             self._set(*self._train(self._seen, self.n_hidden_, self.noise_, self.density_))
 
     def jit_state(self) -> DenoiserState:
-        """Return the estimate for jitted loops, see :mod:`kmc.jitted`; its value is 0 everywhere if ``tied=False``."""
+        """Return the estimate for jitted loops, see :mod:`kmc.jitted`.
+
+        Its value is 0 everywhere if ``tied=False``.
+        """
         self._check_fitted()
         return self.density_.state()
 
@@ -160,12 +167,19 @@ class DenoisingAutoencoder(ScoreEstimator):
 
     def _choose(self, samples):
         """Set ``n_hidden_``, ``noise_`` and ``cv_results_``."""
-        candidates = [DenoiserCandidate(h, s) for h in _sizes(self.n_hidden) for s in _noises(self.noise, samples)]
+        candidates = [
+            DenoiserCandidate(h, s)
+            for h in _sizes(self.n_hidden)
+            for s in _noises(self.noise, samples)
+        ]
         search = Search()
         if len(candidates) > 1:
             folds = folds_of(len(samples.x), self.cv, self._rng)
             for candidate in candidates:
-                search.add(candidate, np.array([[self._held_out(samples, fold, *candidate)] for fold in folds]))
+                search.add(
+                    candidate,
+                    np.array([[self._held_out(samples, fold, *candidate)] for fold in folds]),
+                )
         self.cv_results_ = search.table()
         self.n_hidden_, self.noise_ = search.best() if len(candidates) > 1 else candidates[0]
 
@@ -178,7 +192,10 @@ class DenoisingAutoencoder(ScoreEstimator):
         return float(part.weights @ objective / part.weights.sum())
 
     def _train(self, samples, n_hidden, noise, start: Denoiser | None = None):
-        """Return (Denoiser, loss, iterations); if ``start`` is given, only the last level is trained, from it."""
+        """Return (Denoiser, loss, iterations).
+
+        If ``start`` is given, only the last level is trained, from it.
+        """
         dim = samples.x.shape[1]
         if start is None:
             center, scale = _center_and_scale(self._seen)
@@ -188,9 +205,15 @@ class DenoisingAutoencoder(ScoreEstimator):
         clean, weights = (samples.x - center) / scale, samples.weights / samples.weights.sum()
         parameters, iterations = flatten(network, self.tied), 0
         for level in LEVELS if start is None else LEVELS[-1:]:
-            parameters, value, count = self._descend(parameters, clean, weights, level * noise / scale)
+            parameters, value, count = self._descend(
+                parameters, clean, weights, level * noise / scale
+            )
             iterations += count
-        return Denoiser(unflatten(parameters, dim, self.tied), center, scale, noise, self.tied), value, iterations
+        return (
+            Denoiser(unflatten(parameters, dim, self.tied), center, scale, noise, self.tied),
+            value,
+            iterations,
+        )
 
     def _descend(self, parameters, clean, weights, noise):
         """Minimize the loss in units of the noise by L-BFGS: its value is near d for any noise."""
@@ -205,15 +228,20 @@ class DenoisingAutoencoder(ScoreEstimator):
             args=(corrupted, repeated, shares, self.tied),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": self.max_iter, "maxfun": 2 * self.max_iter + 20, "ftol": 1e-12, "gtol": 1e-9},
+            options={
+                "maxiter": self.max_iter,
+                "maxfun": 2 * self.max_iter + 20,
+                "ftol": 1e-12,
+                "gtol": 1e-9,
+            },
         )
         return found.x, float(found.fun), int(found.nit)
 
     def _set(self, density, value, iterations):
         if not np.isfinite(value):
             raise ValueError(
-                f"noise={self.noise_:g}: the training diverged to a loss of {value}, because the noise is too far from "
-                f"the scale of the samples, {density.scale:g}"
+                f"noise={self.noise_:g}: the training diverged to a loss of {value}, because the "
+                f"noise is too far from the scale of the samples, {density.scale:g}"
             )
         self.density_, self.loss_, self.n_iter_ = density, value, iterations
 
@@ -284,13 +312,14 @@ class Network(NamedTuple):
 class Denoiser:
     r"""The score field of a denoising autoencoder, in the units of x.
 
-    A network r that reconstructs z = (x - center) / scale from z plus noise of standard deviation σ / scale has
-    (scale r(z) + center - x) / σ² near ∇ log p(x), and (tr ∇r(z) - d) / σ² near Δ log p(x) (Alain and Bengio 2014,
-    theorem 1).
+    A network r that reconstructs z = (x - center) / scale from z plus noise of standard deviation σ
+    / scale has (scale r(z) + center - x) / σ² near ∇ log p(x), and (tr ∇r(z) - d) / σ² near Δ log
+    p(x) (Alain and Bengio 2014, theorem 1).
 
     If its weights are tied, that field is the gradient of
 
-    .. math:: \frac{s^2}{\sigma^2} \Bigl(\sum_j \log\cosh(w_j \cdot z + b_j) + c \cdot z - \tfrac12 |z|^2\Bigr)
+    .. math:: \frac{s^2}{\sigma^2}
+        \Bigl(\sum_j \log\cosh(w_j \cdot z + b_j) + c \cdot z - \tfrac12 |z|^2\Bigr)
 
     with encoder w, code bias b, bias c and scale s. Otherwise it is in general not a gradient.
     """
@@ -305,8 +334,9 @@ class Denoiser:
         """Return log-densities, (n,); raise a ValueError if the weights are not tied."""
         if not self.tied:
             raise ValueError(
-                "log_density: the field of an autoencoder with tied=False is not a gradient, so it has no "
-                "density; use DenoisingAutoencoder(tied=True), or only gradient, laplacian and objective"
+                "log_density: the field of an autoencoder with tied=False is not a gradient, so it "
+                "has no density; use DenoisingAutoencoder(tied=True), or only gradient, laplacian "
+                "and objective"
             )
         z = self._standard(x)
         inner = np.abs(z @ self.network.encoder.T + self.network.code_bias)
@@ -321,7 +351,7 @@ class Denoiser:
         return (r + self.network.bias - z) * (self.scale / self.noise**2)
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
-        """Return the divergence of the field, (Σ_j (1 - tanh²) <decoder_j, encoder_j> - d) / σ², shape (n,)."""
+        """Return the field's divergence (n,), (Σ_j (1 - tanh²) <decoder_j, encoder_j> - d) / σ²."""
         slopes = 1.0 - self.network.code(self._standard(x)) ** 2
         along = np.einsum("hd,dh->h", self.network.encoder, self.network.decoder)
         return (slopes @ along - x.shape[1]) / self.noise**2
@@ -336,7 +366,10 @@ class Denoiser:
 
 
 def initial(dim: int, n_hidden: int, tied: bool, rng: np.random.Generator) -> Network:
-    """Draw random weights that neither saturate the code of standardized points nor expand them in decoding."""
+    """Draw random weights for standardized points.
+
+    They neither saturate the code of such points nor expand the points in decoding.
+    """
     if tied:
         encoder = rng.standard_normal((n_hidden, dim)) / np.sqrt(max(n_hidden, dim))
         return Network(encoder, np.zeros(n_hidden), encoder.T, np.zeros(dim))
@@ -354,13 +387,20 @@ def flatten(network: Network, tied: bool) -> np.ndarray:
 def unflatten(parameters: np.ndarray, dim: int, tied: bool) -> Network:
     """Return the network of a vector of parameters; its arrays are views of the vector."""
     n_hidden = (len(parameters) - dim) // (dim + 1 if tied else 2 * dim + 1)
-    encoder, rest = parameters[: n_hidden * dim].reshape(n_hidden, dim), parameters[n_hidden * dim :]
+    encoder, rest = (
+        parameters[: n_hidden * dim].reshape(n_hidden, dim),
+        parameters[n_hidden * dim :],
+    )
     decoder = encoder.T if tied else rest[n_hidden:-dim].reshape(dim, n_hidden)
     return Network(encoder, rest[:n_hidden], decoder, rest[-dim:])
 
 
 def loss(
-    parameters: np.ndarray, corrupted: np.ndarray, clean: np.ndarray, weights: np.ndarray, tied: bool
+    parameters: np.ndarray,
+    corrupted: np.ndarray,
+    clean: np.ndarray,
+    weights: np.ndarray,
+    tied: bool,
 ) -> tuple[float, np.ndarray]:
     """Return Σ_b w_b |r(corrupted_b) - clean_b|² and its gradient in the parameters.
 
@@ -397,7 +437,10 @@ def loss(
 
 
 class DenoiserState(NamedTuple):
-    """A :class:`Denoiser` inside jitted loops: the value is the log-density if the weights are tied, and 0 if not."""
+    """A :class:`Denoiser` inside jitted loops.
+
+    The value is the log-density if the weights are tied, and 0 if not.
+    """
 
     encoder: np.ndarray  # (h, d)
     code_bias: np.ndarray  # (h,)

@@ -67,7 +67,8 @@ class FittedExpansion(NamedTuple):
     def jit_state(self) -> Any:
         """Return the density for jitted loops, or None.
 
-        They know bases that are flat, Gaussian or Student-t, and kernels that are composed of built-in radial ones.
+        They know bases that are flat, Gaussian or Student-t, and kernels that are composed of
+        built-in radial ones.
         """
         base = jit_parameters(self.base, len(self.center))
         try:
@@ -77,7 +78,10 @@ class FittedExpansion(NamedTuple):
 
 
 class ScoreEstimator(Estimator, ABC):
-    """Base of the score estimators: ``_fit`` and ``_extend`` of a subclass set ``density_`` to a FittedDensity."""
+    """Base of the score estimators.
+
+    ``_fit`` and ``_extend`` of a subclass set ``density_`` to a FittedDensity.
+    """
 
     density_: FittedDensity
     n_samples_seen_: int
@@ -89,7 +93,8 @@ class ScoreEstimator(Estimator, ABC):
         Parameters
         ----------
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-            Samples of the density, n >= 2. They are collected in memory; :meth:`partial_fit` takes one block at a time.
+            Samples of the density, n >= 2. They are collected in memory; :meth:`partial_fit` takes
+            one block at a time.
         y : None
             Ignored, as scikit-learn's conventions ask for.
         weights : array_like (n,), or in blocks as X, optional
@@ -102,17 +107,17 @@ class ScoreEstimator(Estimator, ABC):
         Raises
         ------
         ValueError, TypeError
-            Points are not finite or too few, a column is constant, or a parameter is out of its range; the message
-            names it.
+            Points are not finite or too few, a column is constant, or a parameter is out of its
+            range; the message names it.
         """
         return self._fit_all(X, weights, None)
 
     def partial_fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
         """Fit to one more block of samples; the first call is a :meth:`fit`.
 
-        Parameters and errors as in :meth:`fit`, except that a later block may have a single row. Weights are comparable
-        across blocks, and default to ones. See the notes on the class for what is kept of a stream and when it is
-        refitted.
+        Parameters and errors as in :meth:`fit`, except that a later block may have a single row.
+        Weights are comparable across blocks, and default to ones. See the notes on the class for
+        what is kept of a stream and when it is refitted.
         """
         return self._fit_block(X, weights, None)
 
@@ -136,7 +141,10 @@ class ScoreEstimator(Estimator, ABC):
         return self
 
     def fix_choices(self) -> Self:
-        """Replace "auto" by a Gaussian kernel, the median distance and a Gaussian base density, as samplers do."""
+        """Replace "auto" as samplers do.
+
+        The replacements are a Gaussian kernel, the median distance and a Gaussian base density.
+        """
         for name in choice.open_names(self):
             setattr(self, name, choice.FIXED[name])
         return self
@@ -154,7 +162,9 @@ class ScoreEstimator(Estimator, ABC):
 
     def _read(self, x: np.ndarray, values: Any, weights: Any) -> Samples:
         """Check data, and return them as samples with weights on their own scale."""
-        w = check_weights(weights, len(x)) * (1.0 if weights is None else float(np.mean(as_array("weights", weights))))
+        w = check_weights(weights, len(x)) * (
+            1.0 if weights is None else float(np.mean(as_array("weights", weights)))
+        )
         y = None if values is None else check_vector(values, len(x), "values")
         return Samples(x, w @ x / w.sum(), w, y, self._checked_value_weight())
 
@@ -178,21 +188,23 @@ class ScoreEstimator(Estimator, ABC):
 
         .. math:: \hat J = \frac1n \sum_b \Delta \log p(X_b) + \tfrac12 |\nabla \log p(X_b)|^2
 
-        of the whole density, its base included: the Fisher divergence from the truth up to a constant that depends
-        only on the truth (Hyvärinen 2005, theorem 1). For a uniform base it is the :math:`\hat J(f)` of Sutherland,
-        Strathmann, Arbel and Gretton (2018), section 2.1.
+        of the whole density, its base included: the Fisher divergence from the truth up to a
+        constant that depends only on the truth (Hyvärinen 2005, theorem 1). For a uniform base it
+        is the :math:`\hat J(f)` of Sutherland, Strathmann, Arbel and Gretton (2018), section 2.1.
         """
         x = self._check_points(X)
         gradient = self.density_.gradient(x)
-        return float(np.mean(self.density_.laplacian(x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient)))
+        return float(
+            np.mean(self.density_.laplacian(x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient))
+        )
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the objective: higher is better, as scikit-learn's model selection expects."""
+        """Return minus the objective: higher is better, as scikit-learn's model selection needs."""
         return -self.objective(X)
 
 
 class KernelScoreEstimator(ScoreEstimator):
-    """Base of the estimators that are fitted to samples and, where they are known, to log-densities."""
+    """Base of the estimators fitted to samples and, where they are known, to log-densities."""
 
     value_weight: Any
 
@@ -202,10 +214,11 @@ class KernelScoreEstimator(ScoreEstimator):
         Parameters
         ----------
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-            Samples of the density, n >= 2. They are collected in memory; :meth:`partial_fit` takes one block at a time.
+            Samples of the density, n >= 2. They are collected in memory; :meth:`partial_fit` takes
+            one block at a time.
         y, values : array_like (n,), or in blocks as X, optional
-            Log-density at the samples, up to a constant, if known, under either name. They enter the objective with the
-            weight ``value_weight``.
+            Log-density at the samples, up to a constant, if known, under either name. They enter
+            the objective with the weight ``value_weight``.
         weights : array_like (n,), or in blocks as X, optional
             Not negative; only their ratios matter.
 
@@ -216,23 +229,27 @@ class KernelScoreEstimator(ScoreEstimator):
         Raises
         ------
         ValueError, TypeError
-            Points are not finite or too few, a column is constant, or a parameter is out of its range; the message
-            names it.
+            Points are not finite or too few, a column is constant, or a parameter is out of its
+            range; the message names it.
         """
         return self._fit_all(X, weights, values_of(y, values))
 
-    def partial_fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None
+    ) -> Self:
         """Fit to one more block of samples; the first call is a :meth:`fit`.
 
-        Parameters and errors as in :meth:`fit`, except that a later block may have a single row. Weights are comparable
-        across blocks, and default to ones. Log-densities are given for every block of a stream, or for none.
+        Parameters and errors as in :meth:`fit`, except that a later block may have a single row.
+        Weights are comparable across blocks, and default to ones. Log-densities are given for every
+        block of a stream, or for none.
         """
         return self._fit_block(X, weights, values_of(y, values))
 
     def hessian(self, X: Any) -> np.ndarray:
-        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d).
+        """Return the second derivatives (n, d, d) of the log-density at the rows of X (n, d).
 
-        Only for radial kernels and random features, and for a basis with derivatives of order two; TypeError otherwise.
+        Only for radial kernels and random features, and for a basis with derivatives of order two;
+        TypeError otherwise.
         """
         x, density = self._check_points(X), cast(WithHessian, self.density_)
         return density.hessian(x)

@@ -16,15 +16,16 @@ _NARROWEST = 1e-12  # smallest eigenvalue of a correlation matrix that is not ro
 
 
 def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any:
-    """Return the base density for the parameter ``base`` of an estimator, fitted to samples if it is a name.
+    """Return the base density of an estimator, fitted to samples if ``base`` is a name.
 
     Parameters
     ----------
     base : {"uniform", "gaussian", "student-t"} or object
-        "uniform" is :class:`Flat`: uniform on a support that contains everything. "gaussian" has the weighted
-        mean and covariance of the samples (maximum likelihood). "student-t" maximizes the likelihood, too: location and
-        scale by expectation-maximization (Kent, Tyler and Vardi 1994), degrees of freedom from ``DOFS``. An object
-        with ``log_density`` and ``gradient`` is used unchanged.
+        "uniform" is :class:`Flat`: uniform on a support that contains everything. "gaussian" has
+        the weighted mean and covariance of the samples (maximum likelihood). "student-t" maximizes
+        the likelihood, too: location and scale by expectation-maximization (Kent, Tyler and Vardi
+        1994), degrees of freedom from ``DOFS``. An object with ``log_density`` and ``gradient`` is
+        used unchanged.
     x : ndarray, shape (n, d)
     weights : ndarray, shape (n,), optional
         Not negative; ones by default.
@@ -37,8 +38,8 @@ def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any
     Raises
     ------
     ValueError
-        The name is unknown, the covariance of the samples is singular where it is needed, or a density returns the
-        wrong shape or is not finite at some sample.
+        The name is unknown, the covariance of the samples is singular where it is needed, or a
+        density returns the wrong shape or is not finite at some sample.
     TypeError
         An object lacks these methods.
 
@@ -52,8 +53,8 @@ def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any
     if isinstance(base, str):
         if base not in _FITS:
             raise ValueError(
-                f"base={base!r}: expected one of {', '.join(map(repr, _FITS))}, or an object with log_density and "
-                "gradient"
+                f"base={base!r}: expected one of {', '.join(map(repr, _FITS))}, or an object with "
+                "log_density and gradient"
             )
         return _FITS[base](x, weights)
     own = isinstance(base, (Flat, Uniform, Gaussian, StudentT, UserDensity))
@@ -63,7 +64,10 @@ def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any
 
 
 def fit_gaussian(x: np.ndarray, weights: np.ndarray | None = None) -> Gaussian:
-    """Fit a Gaussian by maximum likelihood (its covariance is divided by Σ w); ValueError if that is singular."""
+    """Fit a Gaussian by maximum likelihood; a singular covariance raises a ValueError.
+
+    The covariance is divided by Σ w.
+    """
     w = _shares(x, weights)
     mean = w @ x
     r = x - mean
@@ -73,7 +77,7 @@ def fit_gaussian(x: np.ndarray, weights: np.ndarray | None = None) -> Gaussian:
 
 
 def fit_student(x: np.ndarray, weights: np.ndarray | None = None) -> StudentT:
-    """Fit a Student-t density by maximum likelihood; raise a ValueError if the covariance is singular."""
+    """Fit a Student-t density by maximum likelihood; a singular covariance raises a ValueError."""
     w = _shares(x, weights)
     start = fit_gaussian(x, w)
     lower = linalg.cholesky(start.covariance, lower=True)
@@ -81,23 +85,30 @@ def fit_student(x: np.ndarray, weights: np.ndarray | None = None) -> StudentT:
     best = _best_dof(z, w)
     if best is None:
         raise ValueError(
-            f"base='student-t': so many of the {len(x)} samples coincide that the likelihood has no maximum. "
-            "Use base='uniform' or base='gaussian', or give each point once with its count in weights"
+            f"base='student-t': so many of the {len(x)} samples coincide that the likelihood has "
+            "no maximum. Use base='uniform' or base='gaussian', or give each point once with its "
+            "count in weights"
         )
     return StudentT(start.mean + lower @ best.location, lower @ best.scale @ lower.T, best.dof)
 
 
-def gaussian_of_moments(mean: np.ndarray, covariance: np.ndarray, n: int, advice: str = "use") -> Gaussian:
-    """Return the Gaussian with the moments of n samples; raise a ValueError with advice if there is none."""
+def gaussian_of_moments(
+    mean: np.ndarray, covariance: np.ndarray, n: int, advice: str = "use"
+) -> Gaussian:
+    """Return the Gaussian with the moments of n samples.
+
+    If there is none, raise a ValueError with advice.
+    """
     sd = np.sqrt(np.diag(covariance))
     singular = not np.all(sd > 0)
     if not singular:
         singular = linalg.eigvalsh(covariance / np.outer(sd, sd))[0] <= _NARROWEST * len(mean)
     if singular:
         raise ValueError(
-            f"the covariance of the {n} samples in {len(mean)} dimensions is singular (too few distinct samples, or a "
-            "column that is constant or a linear combination of others), and a Gaussian needs a spread in every "
-            f"direction: {advice} more samples, or leave such columns out"
+            f"the covariance of the {n} samples in {len(mean)} dimensions is singular (too few "
+            "distinct samples, or a column that is constant or a linear combination of others), "
+            f"and a Gaussian needs a spread in every direction: {advice} more samples, or leave "
+            "such columns out"
         )
     return Gaussian(mean, covariance)
 
@@ -112,10 +123,10 @@ class _Fit(NamedTuple):
 
 
 def _best_dof(z, w):
-    """Return the best fit to white points with degrees of freedom from ``DOFS``; None if none exists.
+    """Return the best fit to white points with degrees of freedom in ``DOFS``; None if none exists.
 
-    They are tried from the largest on until two in turn are worse: as a function of the degrees of freedom the
-    likelihood has one maximum. Each fit starts at the last one.
+    They are tried from the largest on until two in turn are worse: as a function of the degrees of
+    freedom the likelihood has one maximum. Each fit starts at the last one.
     """
     best, last, worse = None, None, 0
     for dof in reversed(DOFS):
@@ -133,12 +144,12 @@ def _best_dof(z, w):
 
 
 def _student_em(z, w, dof, start):
-    """Fit a Student-t density to white points, from the location and scale of ``start``, or else 0 and 1.
+    """Fit a Student-t density to white points from the location and scale of ``start``, or 0 and 1.
 
-    None if the likelihood has no maximum, or if the iterations do not reach it. The scale is divided by the sum of the
-    weights u rather than by n (parameter expansion), which has the same fixed point and converges several times faster.
-    With few degrees of freedom and enough coincident points the likelihood grows without bound as the scale shrinks on
-    them.
+    None if the likelihood has no maximum, or if the iterations do not reach it. The scale is
+    divided by the sum of the weights u rather than by n (parameter expansion), which has the same
+    fixed point and converges several times faster. With few degrees of freedom and enough
+    coincident points the likelihood grows without bound as the scale shrinks on them.
     """
     d = z.shape[1]
     location, scale = (np.zeros(d), np.eye(d)) if start is None else (start.location, start.scale)
@@ -175,16 +186,23 @@ def _check_at(density, base, x):
     elif isinstance(density, StudentT):
         center = density.location
     if np.ndim(center) and len(center) != x.shape[1]:
-        raise ValueError(f"base={base!r} is a density in {len(center)} dimensions, but X has {x.shape[1]} columns")
+        raise ValueError(
+            f"base={base!r} is a density in {len(center)} dimensions, but X has {x.shape[1]} "
+            f"columns"
+        )
     for start in range(0, len(x), 4096):
         part = x[start : start + 4096]
-        for name, function in (("log_density", density.log_density), ("gradient", density.gradient)):
+        for name, function in (
+            ("log_density", density.log_density),
+            ("gradient", density.gradient),
+        ):
             values = function(part)
             finite = np.isfinite(values).reshape(len(part), -1).all(axis=1)
             if not np.all(finite):
                 row = int(np.argmin(finite))
                 raise ValueError(
-                    f"base={base!r}: {name} is {values[row]} at row {start + row} of X, {part[row]}: expected a base "
+                    f"base={base!r}: {name} is {values[row]} at row {start + row} of X, "
+                    f"{part[row]}: expected a base "
                     "density that is positive and smooth wherever there are samples"
                 )
 
@@ -198,4 +216,8 @@ def _shares(x, weights):
     return np.full(len(x), 1.0 / len(x)) if weights is None else weights / np.sum(weights)
 
 
-_FITS: dict[str, Any] = {"uniform": lambda x, weights: Flat(), "gaussian": fit_gaussian, "student-t": fit_student}
+_FITS: dict[str, Any] = {
+    "uniform": lambda x, weights: Flat(),
+    "gaussian": fit_gaussian,
+    "student-t": fit_student,
+}

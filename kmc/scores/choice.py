@@ -1,8 +1,9 @@
-"""Kernel, bandwidth and base density of an estimator at its defaults, "auto": chosen together, before the fit.
+"""Kernel, bandwidth and base density at their default "auto": chosen together, before the fit.
 
-The candidates are compared by the held-out score-matching objective of fits in a few kernel sections, with some of the
-samples. This takes about as long as one fit. Samples at landmarks are not among those that judge, as sections have
-their largest curvature at their own center. Open base densities have shrunk covariances (:func:`shrunk`).
+The candidates are compared by the held-out score-matching objective of fits in a few kernel
+sections, with some of the samples. This takes about as long as one fit. Samples at landmarks are
+not among those that judge, as sections have their largest curvature at their own center. Open base
+densities have shrunk covariances (:func:`shrunk`).
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ from kmc.selection import kernel_candidates, listed
 AUTO = "auto"
 KERNELS = ("gaussian", "inverse-multiquadric")
 BASES = ("gaussian", "student-t", "uniform")
-FACTORS = (0.5, 1.0, 2.0)  # bandwidths in median distances; with 1/4 and 4, wrong ones are chosen at times
+# bandwidths in median distances; with 1/4 and 4, wrong ones are chosen at times
+FACTORS = (0.5, 1.0, 2.0)
 
 FIXED = {"kernel": "gaussian", "bandwidth": "median", "base": "gaussian"}
-"""What "auto" means where nothing is chosen: for a few samples, samples with values, a given regularization, and states
-of a sampler."""
+"""What "auto" means where nothing is chosen: for a few samples, samples with values, a given
+regularization, and states of a sampler."""
 
 REGULARIZATIONS = 10.0 ** np.arange(-8.0, 2.0)  # in 1 / (median distance)²
 LANDMARKS = 40
 FEWEST, MOST, SHARE = 300, 2000, 1 / 3  # samples that judge: a share of all, within these bounds
 LEAST = 60  # samples below which nothing is chosen
 N_FOLDS = 4
-CAUTION = 0.5  # standard errors of the difference by which a candidate has to be better than the fixed one
+# standard errors of the difference by which a candidate has to be better than the fixed one
+CAUTION = 0.5
 
 
 class Setting(NamedTuple):
@@ -72,7 +75,11 @@ def open_names(model: Any) -> set[str]:
 
 
 def settings(
-    model: Any, samples: Samples, median: float, factors: tuple[float, ...], rng: np.random.Generator
+    model: Any,
+    samples: Samples,
+    median: float,
+    factors: tuple[float, ...],
+    rng: np.random.Generator,
 ) -> Iterator[Setting]:
     """Yield the settings to compare in full.
 
@@ -97,7 +104,11 @@ def settings(
         given, names = given._replace(**{name: FIXED[name] for name in names}), set()
     groups: dict[Any, list[Setting]] = {}
     for number, setting in enumerate(_all(given, names, samples, median, factors)):
-        key = tuple(repr(getattr(setting, name)) for name in FIXED if name not in names) if names else number
+        key = (
+            tuple(repr(getattr(setting, name)) for name in FIXED if name not in names)
+            if names
+            else number
+        )
         groups.setdefault(key, []).append(setting)
     for group in groups.values():
         yield group[0] if len(group) == 1 else _best(group, names, samples, median, rng)
@@ -109,14 +120,20 @@ def _all(given, names, samples, median, factors):
     for base in BASES if "base" in names else listed("base", given.base):
         try:
             density = fit_base(base, samples.x, samples.weights)
-            bases.append((base, shrunk(density, samples.x, samples.weights) if "base" in names else density))
+            bases.append(
+                (base, shrunk(density, samples.x, samples.weights) if "base" in names else density)
+            )
         except ValueError:
             if "base" not in names or base == FIXED["base"]:
                 raise
     for kernel in KERNELS if "kernel" in names else listed("kernel", given.kernel):
         bandwidth = given.bandwidth
         if "bandwidth" in names:
-            bandwidth = [factor * median for factor in FACTORS] if isinstance(kernel, str) else FIXED["bandwidth"]
+            bandwidth = (
+                [factor * median for factor in FACTORS]
+                if isinstance(kernel, str)
+                else FIXED["bandwidth"]
+            )
         for _, length, built in kernel_candidates(Given(kernel, bandwidth, None), median, factors):
             for base, density in bases:
                 yield Setting(kernel, length, base, built, density)
@@ -127,7 +144,9 @@ def _best(group, names, samples, median, rng):
 
     It has to be better than the fixed one by ``CAUTION`` standard errors of their difference.
     """
-    fixed = next((number for number, setting in enumerate(group) if setting.is_fixed(names, median)), 0)
+    fixed = next(
+        (number for number, setting in enumerate(group) if setting.is_fixed(names, median)), 0
+    )
     if any(setting.built.differentiability < 2 for setting in group):  # the estimator says so
         return group[fixed]
     rows = rng.permutation(np.flatnonzero(samples.weights > 0))
@@ -136,7 +155,10 @@ def _best(group, names, samples, median, rng):
     densities = {id(setting.density): setting.density for setting in group}
     bases = _Bases(list(densities.values()), judging)
     points = _Points(samples.z[rows[:few]], judging, bases.gradients)
-    numbers, found = {key: number for number, key in enumerate(densities)}, np.full((len(group), N_FOLDS), np.inf)
+    numbers, found = (
+        {key: number for number, key in enumerate(densities)},
+        np.full((len(group), N_FOLDS), np.inf),
+    )
     for kernel in {id(setting.built): setting.built for setting in group}.values():
         objectives = _objectives(points, kernel, bases, REGULARIZATIONS / median**2)
         for number, setting in enumerate(group):
@@ -159,15 +181,24 @@ class _Bases:
     def __init__(self, densities: list[Any], samples: Samples):
         w, self.gradients = samples.weights, [density.gradient(samples.x) for density in densities]
         squares = [0.5 * np.einsum("nd,nd->n", gradient, gradient) for gradient in self.gradients]
-        terms = [w * (density.laplacian(samples.x) + half) for density, half in zip(densities, squares, strict=True)]
-        self.sums = np.array([[row[part].sum() for part in _parts(len(w))] for row in terms])  # (bases, folds)
+        terms = [
+            w * (density.laplacian(samples.x) + half)
+            for density, half in zip(densities, squares, strict=True)
+        ]
+        # (bases, folds)
+        self.sums = np.array([[row[part].sum() for part in _parts(len(w))] for row in terms])
 
 
 class _Points:
-    """Centers of sections, and samples that judge: of radial kernels all have the same distances."""
+    """Centers of sections, and samples that judge; all radial kernels share their distances."""
 
     def __init__(self, centers: np.ndarray, samples: Samples, vectors: list[np.ndarray]):
-        self.centers, self.z, self.w, self.parts = centers, samples.z, samples.weights, _parts(len(samples.x))
+        self.centers, self.z, self.w, self.parts = (
+            centers,
+            samples.z,
+            samples.weights,
+            _parts(len(samples.x)),
+        )
         self.weights, self.vectors = np.array([self.w[part].sum() for part in self.parts]), vectors
 
     @cached_property
@@ -184,14 +215,21 @@ class _Points:
     def along(self) -> np.ndarray:
         """Return 2 <x - y, v> for each of the vectors at the samples, (k, n, m)."""
         z, centers = self.z, self.centers
-        return np.stack([2.0 * (np.einsum("nd,nd->n", z, v)[:, None] - v @ centers.T) for v in self.vectors])
+        return np.stack(
+            [2.0 * (np.einsum("nd,nd->n", z, v)[:, None] - v @ centers.T) for v in self.vectors]
+        )
 
     def forms(self, kernel: Kernel) -> _Forms:
-        """Compute the forms of a kernel's sections; for formulas see :class:`kmc.bases.section_forms.RadialForms`."""
+        """Compute the forms of a kernel's sections.
+
+        For formulas see :class:`kmc.bases.section_forms.RadialForms`.
+        """
         if kernel.kind != "distance":
             basis = KernelSections(kernel, self.centers)
             dirichlet = [basis.sum_dirichlet(self.z[part], self.w[part]) for part in self.parts]
-            fields = np.stack([basis.directional(self.z, rows) for rows in self.vectors]) + basis.laplacians(self.z)
+            fields = np.stack(
+                [basis.directional(self.z, rows) for rows in self.vectors]
+            ) + basis.laplacians(self.z)
             return _Forms(basis.gram(), np.stack(dirichlet), fields)
         _, slope, curvature = kernel.derivatives(self.squares, 2)
         half = 2.0 * np.sqrt(self.w)[:, None] * slope
@@ -200,7 +238,9 @@ class _Points:
             cross = far[part].T @ half[part]
             dirichlet.append(0.5 * (cross + cross.T - self.between * (half[part].T @ half[part])))
         laplacians = 4.0 * curvature * self.squares + 2.0 * self.z.shape[1] * slope
-        return _Forms(kernel.profile(self.between), np.stack(dirichlet), laplacians + slope * self.along)
+        return _Forms(
+            kernel.profile(self.between), np.stack(dirichlet), laplacians + slope * self.along
+        )
 
 
 class _Forms(NamedTuple):
@@ -211,33 +251,40 @@ class _Forms(NamedTuple):
     fields: np.ndarray  # (bases, n, m), Δφ + <∇φ, ∇log q0> at the samples
 
 
-def _objectives(points: _Points, kernel: Kernel, bases: _Bases, regularizations: np.ndarray) -> np.ndarray:
-    """Return the held-out objective of each fold (bases, folds), at each base's best regularization."""
+def _objectives(
+    points: _Points, kernel: Kernel, bases: _Bases, regularizations: np.ndarray
+) -> np.ndarray:
+    """Return the held-out objectives (bases, folds) at each base's best regularization."""
     gram, dirichlet, fields = points.forms(kernel)
     whiten, weights = eigen_whitening(gram), points.weights
     rest = (weights.sum() - weights)[:, None]
     dirichlet = whiten.T @ dirichlet @ whiten
-    linear = np.stack([points.w[part] @ fields[:, part] for part in points.parts], axis=1) @ whiten  # (bases, folds, r)
+    # (bases, folds, r)
+    linear = np.stack([points.w[part] @ fields[:, part] for part in points.parts], axis=1) @ whiten
     s, v = np.linalg.eigh((dirichlet.sum(axis=0) - dirichlet) / rest[:, :, None])
     target = np.einsum("kir,bki->bkr", v, linear.sum(axis=1, keepdims=True) - linear) / rest
-    fits = -v @ (target[..., None] / (np.maximum(s, 0.0)[:, :, None] + regularizations))  # (bases, folds, r, l)
+    # (bases, folds, r, l)
+    fits = -v @ (target[..., None] / (np.maximum(s, 0.0)[:, :, None] + regularizations))
     quadratic = 0.5 * np.sum(fits * (dirichlet @ fits), axis=2)
-    table = (quadratic + np.einsum("bkr,bkrl->bkl", linear, fits) + bases.sums[:, :, None]) / weights[:, None]
+    table = (
+        quadratic + np.einsum("bkr,bkrl->bkl", linear, fits) + bases.sums[:, :, None]
+    ) / weights[:, None]
     best = np.argmin(table.mean(axis=1), axis=1)
     return np.take_along_axis(table, best[:, None, None], axis=2)[:, :, 0]
 
 
 # Shrinkage of the covariance of a fitted base density, by as much as its entries are noise.
 #
-# A covariance of n samples in d dimensions has d (d + 1) / 2 entries with errors of about 1 / √n, and the score of a
-# Gaussian fit a relative error of d / n. Correlations are shrunk towards zero and variances towards their median, with
-# the intensities that minimize the expected squared error (Schäfer and Strimmer 2005, "A shrinkage approach to
-# large-scale covariance matrix estimation"; Opgen-Rhein and Strimmer 2007). Both are of order 1 / n where the entries
-# differ by more than noise.
+# A covariance of n samples in d dimensions has d (d + 1) / 2 entries with errors of about 1 / √n,
+# and the score of a Gaussian fit a relative error of d / n. Correlations are shrunk towards zero
+# and variances towards their median, with the intensities that minimize the expected squared error
+# (Schäfer and Strimmer 2005, "A shrinkage approach to large-scale covariance matrix estimation";
+# Opgen-Rhein and Strimmer 2007). Both are of order 1 / n where the entries differ by more than
+# noise.
 
 
 def shrunk(density: Any, x: np.ndarray, weights: np.ndarray) -> Any:
-    """Shrink the covariance of a Gaussian or Student-t density fitted to x (n, d); return others unchanged.
+    """Shrink the covariance of a Gaussian or Student-t fit to x (n, d); return others unchanged.
 
     Examples
     --------
@@ -247,7 +294,10 @@ def shrunk(density: Any, x: np.ndarray, weights: np.ndarray) -> Any:
     >>> x = np.random.default_rng(0).standard_normal((100, 5))
     >>> fitted = fit_base("gaussian", x)
     >>> better = shrunk(fitted, x, np.ones(100))
-    >>> bool(abs(better.covariance - np.eye(5)).max() < 0.5 * abs(fitted.covariance - np.eye(5)).max())
+    >>> bool(
+    ...     abs(better.covariance - np.eye(5)).max()
+    ...     < 0.5 * abs(fitted.covariance - np.eye(5)).max()
+    ... )
     True
     """
     w = weights / weights.sum()
@@ -256,7 +306,8 @@ def shrunk(density: Any, x: np.ndarray, weights: np.ndarray) -> Any:
     if isinstance(density, StudentT):
         r = x - density.location
         far = np.einsum("ij,ij->i", r @ density.precision, r)
-        r = r * np.sqrt((density.dof + x.shape[1]) / (density.dof + far))[:, None]  # the scale is their second moment
+        # the scale is their second moment
+        r = r * np.sqrt((density.dof + x.shape[1]) / (density.dof + far))[:, None]
         return StudentT(density.location, _shrunk(density.scale, r, w), density.dof)
     return density
 

@@ -40,10 +40,11 @@ class Flat:
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
-    """The uniform density on a box: log-density minus infinity outside, gradient and Laplacian zero everywhere.
+    """The uniform density on a box.
 
-    Score matching assumes that the density of the samples vanishes at the boundary of the box (Hyvärinen 2005):
-    samples that pile up there bias a fit.
+    The log-density is minus infinity outside, and the gradient and the Laplacian are zero
+    everywhere. Score matching assumes that the density of the samples vanishes at the boundary of
+    the box (Hyvärinen 2005): samples that pile up there bias a fit.
 
     Parameters
     ----------
@@ -70,8 +71,8 @@ class Uniform:
         low, high = np.broadcast_arrays(_frozen(self.low), _frozen(self.high))
         if low.ndim > 1 or not np.all(np.isfinite(low) & np.isfinite(high) & (low < high)):
             raise ValueError(
-                f"low={self.low!r}, high={self.high!r}: expected finite corners of a box, numbers or one for each "
-                "column, with low < high"
+                f"low={self.low!r}, high={self.high!r}: expected finite corners of a box, numbers "
+                "or one for each column, with low < high"
             )
         object.__setattr__(self, "low", _frozen(low))
         object.__setattr__(self, "high", _frozen(high))
@@ -127,7 +128,9 @@ class Gaussian:
     constant: float = field(init=False, repr=False)
 
     def __post_init__(self):
-        mean, covariance, precision, log_det = _ellipsoid(self.mean, self.covariance, "mean", "covariance")
+        mean, covariance, precision, log_det = _ellipsoid(
+            self.mean, self.covariance, "mean", "covariance"
+        )
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "covariance", covariance)
         object.__setattr__(self, "precision", precision)
@@ -187,13 +190,19 @@ class StudentT:
 
     def __post_init__(self):
         if not (np.isfinite(self.dof) and self.dof > 0):
-            raise ValueError(f"dof={self.dof!r}: expected a positive finite number of degrees of freedom")
-        location, scale, precision, log_det = _ellipsoid(self.location, self.scale, "location", "scale")
+            raise ValueError(
+                f"dof={self.dof!r}: expected a positive finite number of degrees of freedom"
+            )
+        location, scale, precision, log_det = _ellipsoid(
+            self.location, self.scale, "location", "scale"
+        )
         object.__setattr__(self, "location", location)
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "dof", float(self.dof))
         object.__setattr__(self, "precision", precision)
-        object.__setattr__(self, "constant", student_constant(self.dof, len(location)) - 0.5 * log_det)
+        object.__setattr__(
+            self, "constant", student_constant(self.dof, len(location)) - 0.5 * log_det
+        )
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Return the log-densities, (n,)."""
@@ -202,7 +211,10 @@ class StudentT:
         return self.constant - 0.5 * (self.dof + x.shape[1]) * np.log1p(q / self.dof)
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """Return -(ν + d) P r / (ν + q), shape (n, d), with r = x - location, P the precision and q = rᵀPr."""
+        """Return -(ν + d) P r / (ν + q), shape (n, d).
+
+        Here r = x - location, P is the precision and q = rᵀPr.
+        """
         r = x - self.location
         pr = r @ self.precision
         q = np.einsum("ij,ij->i", pr, r)
@@ -213,7 +225,9 @@ class StudentT:
         r = x - self.location
         pr = r @ self.precision
         below = self.dof + np.einsum("ij,ij->i", pr, r)
-        curvature = np.trace(self.precision) / below - 2.0 * np.einsum("ij,ij->i", pr, pr) / below**2
+        curvature = (
+            np.trace(self.precision) / below - 2.0 * np.einsum("ij,ij->i", pr, pr) / below**2
+        )
         return -(self.dof + x.shape[1]) * curvature
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
@@ -229,16 +243,18 @@ class StudentT:
 class UserDensity:
     """A user's density, with checks of the shapes and values that it returns.
 
-    A density without ``laplacian`` gets one by central differences of fourth order of its gradient: 4 d further calls
-    of ``gradient``, and a relative error near 1e-11 for a gradient that is smooth over a thousand steps.
+    A density without ``laplacian`` gets one by central differences of fourth order of its gradient:
+    4 d further calls of ``gradient``, and a relative error near 1e-11 for a gradient that is smooth
+    over a thousand steps.
 
     Parameters
     ----------
     density : object
         With ``log_density(x)`` (n,), ``gradient(x)`` (n, d), and optionally ``laplacian(x)`` (n,).
     step : float or array_like, shape (d,)
-        Step of the differences, in the units of each column. :func:`kmc.scores.base_fits.fit_base` uses a thousandth
-        of a column's standard deviation, as a power of two so that adding it to a coordinate does not round.
+        Step of the differences, in the units of each column. :func:`kmc.scores.base_fits.fit_base`
+        uses a thousandth of a column's standard deviation, as a power of two so that adding it to a
+        coordinate does not round.
 
     Raises
     ------
@@ -255,8 +271,8 @@ class UserDensity:
         for name in ("log_density", "gradient"):
             if not callable(getattr(self.density, name, None)):
                 raise TypeError(
-                    f"base={self.density!r} has no method {name}: expected 'uniform', 'gaussian', 'student-t', or an "
-                    "object with log_density(x) (n,) and gradient(x) (n, d)"
+                    f"base={self.density!r} has no method {name}: expected 'uniform', 'gaussian', "
+                    "'student-t', or an object with log_density(x) (n,) and gradient(x) (n, d)"
                 )
         object.__setattr__(self, "step", _frozen(self.step))
 
@@ -285,8 +301,8 @@ class UserDensity:
         values = np.asarray(getattr(self.density, name)(x), dtype=float)
         if values.shape != shape:
             raise ValueError(
-                f"base={self.density!r}: {name} returned shape {values.shape} for x of shape {x.shape}, "
-                f"expected {shape}"
+                f"base={self.density!r}: {name} returned shape {values.shape} for x of shape "
+                f"{x.shape}, expected {shape}"
             )
         if np.any(np.isnan(values)):
             row = int(np.argmax(np.isnan(values).reshape(len(x), -1).any(axis=1)))
@@ -295,7 +311,7 @@ class UserDensity:
 
 
 def jit_parameters(base: Any, dim: int = 0) -> BaseJitState | None:
-    """Return a base density as numbers for jitted loops; None unless it is flat, Gaussian or Student-t.
+    """Return a base density as numbers for jitted loops; None unless flat, Gaussian or Student-t.
 
     Parameters
     ----------
@@ -320,14 +336,16 @@ def _base_workspace(state):
 
 @njit()
 def _base_value_and_gradient(state, x, gradient, work):
-    return base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
+    return base_value_and_gradient(
+        state.constant, state.location, state.precision, state.dof, x, gradient
+    )
 
 
 jitted.register(BaseJitState, _base_workspace, _base_value_and_gradient)
 
 
 def student_constant(dof: float, d: int) -> float:
-    """Return the logarithm of the factor with which a Student-t density of unit scale integrates to one."""
+    """Return the logarithm of the normalizing factor of a Student-t density of unit scale."""
     return lgamma(0.5 * (dof + d)) - lgamma(0.5 * dof) - 0.5 * d * log(dof * pi)
 
 

@@ -1,8 +1,9 @@
 """The Gram matrix of all kernel gradients at n samples, dense or matrix-free.
 
-Its rows and columns belong to the functions ∂_i k(x_a, ·) of the full estimator (G of Sutherland, Strathmann, Arbel and
-Gretton 2018, equation 4) and, optionally, to the sections k(x_a, ·). It has (n d)² entries; a product with a vector
-needs O((n + tile) d) memory and O(n² d) time, by recomputing the kernel in square tiles.
+Its rows and columns belong to the functions ∂_i k(x_a, ·) of the full estimator (G of Sutherland,
+Strathmann, Arbel and Gretton 2018, equation 4) and, optionally, to the sections k(x_a, ·). It has
+(n d)² entries; a product with a vector needs O((n + tile) d) memory and O(n² d) time, by
+recomputing the kernel in square tiles.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class GradientGram:
         self.shape = (points.shape[0], points.shape[1] + sections)
         profile, self._metric = profile_and_metric(kernel)
         self._program = program(profile) if profile.kind == "distance" else None
-        origin = np.median(points, axis=0)  # unlike the mean, an outlier hardly moves it, which would cost digits
+        # unlike the mean, an outlier hardly moves it, which would cost digits
+        origin = np.median(points, axis=0)
         mapped = points - origin if self._metric is None else (points - origin) @ self._metric.T
         self._mapped = np.ascontiguousarray(mapped)
 
@@ -64,9 +66,10 @@ class GradientGram:
         return out
 
     def moment(self, gradients: np.ndarray, laplacians: np.ndarray) -> np.ndarray:
-        """Return gradients and, with ``sections``, values of Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·) at the points.
+        """Return gradients of Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·) at the points.
 
-        ``gradients`` g are (n, d), ``laplacians`` l (n,), one of them not zero; the result is of ``shape``.
+        With ``sections``, return values of it as well. ``gradients`` g are (n, d), ``laplacians`` l
+        (n,), one of them not zero; the result is of ``shape``.
         """
         if self._program is None or self._metric is not None:
             return self._expanded(gradients, laplacians)
@@ -99,31 +102,38 @@ class GradientGram:
         return out
 
     def _expanded(self, vector, laplacians=None):
-        """Compute the product by evaluating the expansion at its own centers: for any kernel, at half the speed."""
+        """Compute the product by evaluating the expansion at its own centers.
+
+        This works for any kernel, at half the speed.
+        """
         d = self.points.shape[1]
         sections = vector[:, d] if vector.shape[1] > d else None
         gradients = vector[:, :d] if np.any(vector[:, :d]) else None
         expansion = KernelExpansion(self.kernel, self.points, sections, gradients, laplacians)
         gradients = expansion.gradient(self.points)
-        return np.column_stack([gradients, expansion.values(self.points)]) if self.sections else gradients
+        return (
+            np.column_stack([gradients, expansion.values(self.points)])
+            if self.sections
+            else gradients
+        )
 
 
 @njit(error_model="numpy")
 def tiled_product(program, x, vector, laplacians):
     r"""Multiply the Gram matrix of a radial kernel at x (n, d) by a vector (n, d) or (n, d + 1).
 
-    The product has the shape of the vector. With r = x_a - x_b, s = |r|², v the gradient part and c the section part of
-    the vector,
+    The product has the shape of the vector. With r = x_a - x_b, s = |r|², v the gradient part and c
+    the section part of the vector,
 
     .. math::
         out_a &= \sum_b -2 q' v_b + \bigl[-4 q'' \langle r, v_b \rangle + 2 q' c_b\bigr] r, \\
         out_a &= \sum_b q\, c_b - 2 q' \langle r, v_b \rangle .
 
-    With ``laplacians`` l (n,) instead of c, those of the kernel are added: (8q'''s + 4(d + 2)q'') l_b to the bracket,
-    (4q''s + 2dq') l_b to the values. Otherwise they are empty.
+    With ``laplacians`` l (n,) instead of c, those of the kernel are added: (8q'''s + 4(d + 2)q'')
+    l_b to the bracket, (4q''s + 2dq') l_b to the values. Otherwise they are empty.
 
-    <r, v_b> = <x_a, v_b> - <x_b, v_b>, and r = x_a - x_b splits as well: so a tile of pairs needs matrix products only,
-    and one evaluation of the kernel serves the tile and its mirror image.
+    <r, v_b> = <x_a, v_b> - <x_b, v_b>, and r = x_a - x_b splits as well: so a tile of pairs needs
+    matrix products only, and one evaluation of the kernel serves the tile and its mirror image.
     """
     n, d = x.shape
     sections = vector.shape[1] > d
@@ -150,9 +160,32 @@ def tiled_product(program, x, vector, laplacians):
                     s[a, a] = 0.0
             if laplacians.size > 0:
                 l_rows, l_columns = laplacians[rows], laplacians[columns]
-                _with_laplacians(program, stack, s, t, u, d, l_rows, l_columns, values[rows], values[columns], i != j)
+                _with_laplacians(
+                    program,
+                    stack,
+                    s,
+                    t,
+                    u,
+                    d,
+                    l_rows,
+                    l_columns,
+                    values[rows],
+                    values[columns],
+                    i != j,
+                )
             elif sections:
-                _with_sections(program, stack, s, t, u, c[rows], c[columns], values[rows], values[columns], i != j)
+                _with_sections(
+                    program,
+                    stack,
+                    s,
+                    t,
+                    u,
+                    c[rows],
+                    c[columns],
+                    values[rows],
+                    values[columns],
+                    i != j,
+                )
             else:
                 _without_sections(program, stack, s, t, u)
             _add_product(s, v[columns], first[rows], part)
@@ -171,7 +204,10 @@ def tiled_product(program, x, vector, laplacians):
 
 @njit(error_model="numpy")
 def _augmented(x, v):
-    """Return rows whose inner products are |x_a - x_b|² (first two) and <x_a - x_b, v_b> (last with third)."""
+    """Return rows whose inner products are |x_a - x_b|² and <x_a - x_b, v_b>.
+
+    The former are those of the first two arrays, the latter those of the last with the third.
+    """
     n, d = x.shape
     left, distance = np.ones((n, d + 2)), np.ones((n, d + 2))
     ones, along = np.ones((n, d + 1)), np.empty((n, d + 1))
@@ -204,10 +240,11 @@ def _without_sections(program, stack, s, t, u):
 
 @njit(error_model="numpy")
 def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mirror):
-    """Write q' over s and q'' t - ½ q' c over t, the same over u, and add values to ``rows`` and ``columns``.
+    """Write q' over s and q'' t - ½ q' c over t, and the same over u.
 
-    The coefficients c are those of the columns for t, and of the rows for u. The values are those of the tile's
-    sections and gradients at its points; at the columns they are added if ``mirror``.
+    Also add values to ``rows`` and ``columns``. The coefficients c are those of the columns for t,
+    and of the rows for u. The values are those of the tile's sections and gradients at its points;
+    at the columns they are added if ``mirror``.
     """
     for a in range(s.shape[0]):
         row, straight, mirrored = s[a], t[a], u[a]

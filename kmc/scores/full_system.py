@@ -1,17 +1,19 @@
 r"""The linear system of the full estimator, for every regularization, dense or matrix-free.
 
-Let E f be the gradients of f at the samples and, if log-density values y are known, its values, weighted and
-centered (:class:`EvaluationOperator`), and ȳ their targets: zeros, and y - log q0.
-The objective plus its penalty, times W = Σ w, is
+Let E f be the gradients of f at the samples and, if log-density values y are known, its values,
+weighted and centered (:class:`EvaluationOperator`), and ȳ their targets: zeros, and y - log q0. The
+objective plus its penalty, times W = Σ w, is
 
 .. math:: \tfrac12 |E f - \bar y|^2 + W \langle \hat\xi, f \rangle + \tfrac{W \lambda}{2} |f|^2 ,
 
 minimized over the reproducing-kernel space by
 
-.. math:: f = E^* u - \hat\xi / \lambda, \qquad (E E^* + W \lambda I)\, u = E \hat\xi / \lambda + \bar y :
+.. math:: f = E^* u - \hat\xi / \lambda, \qquad
+    (E E^* + W \lambda I)\, u = E \hat\xi / \lambda + \bar y :
 
-equations 2 to 4 of Sutherland, Strathmann, Arbel and Gretton (2018), with weights and values; β is E* u. At the
-solution :math:`E f = \bar y - W \lambda u`, so the residual of the system is an error of the fitted gradients.
+equations 2 to 4 of Sutherland, Strathmann, Arbel and Gretton (2018), with weights and values; β is
+E* u. At the solution :math:`E f = \bar y - W \lambda u`, so the residual of the system is an error
+of the fitted gradients.
 """
 
 from __future__ import annotations
@@ -81,32 +83,42 @@ class FullSystem:
             return name
         return "dense" if self.size <= DENSE else "cg"
 
-    def path(self, solver: str, regularizations: np.ndarray, tolerance: float, most: int) -> Iterator[Solved]:
+    def path(
+        self, solver: str, regularizations: np.ndarray, tolerance: float, most: int
+    ) -> Iterator[Solved]:
         """Solve for each regularization, with the named solver."""
         if self.solver(solver) == "dense":
             return self.dense(regularizations)
         return self.iterative(regularizations, tolerance, most)
 
     def dense(self, regularizations: np.ndarray) -> Iterator[Solved]:
-        """Solve for each regularization: a single one by Cholesky factorization, several by one eigendecomposition.
+        """Solve for each regularization.
 
-        Memory is that of one matrix of ``size``² numbers, two with values, three to four for the eigendecomposition.
+        A single one is solved by Cholesky factorization, several by one eigendecomposition. Memory
+        is that of one matrix of ``size``² numbers, two with values, three to four for the
+        eigendecomposition.
         """
         if len(regularizations) == 1:
             yield self._by_cholesky(regularizations[0])
             return
         matrix = self._evaluation.dense()
-        eigenvalues, vectors = linalg.eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
+        eigenvalues, vectors = linalg.eigh(
+            matrix, overwrite_a=True, check_finite=False, driver="evd"
+        )
         eigenvalues = np.maximum(eigenvalues, 0.0)
         for regularization in regularizations:
             rotated = vectors.T @ self._rhs(regularization).reshape(-1)
-            yield self._solved(vectors @ (rotated / (eigenvalues + self._total * regularization)), regularization)
+            yield self._solved(
+                vectors @ (rotated / (eigenvalues + self._total * regularization)), regularization
+            )
 
-    def iterative(self, regularizations: np.ndarray, tolerance: float, most: int) -> Iterator[Solved]:
+    def iterative(
+        self, regularizations: np.ndarray, tolerance: float, most: int
+    ) -> Iterator[Solved]:
         """Solve for each regularization by conjugate gradients, with one preconditioner.
 
-        ``tolerance`` bounds the error of E f relative to E f - ȳ, ``most`` the number of products. Memory is O(n d) and
-        the square of the preconditioner's rank, about 3 √size.
+        ``tolerance`` bounds the error of E f relative to E f - ȳ, ``most`` the number of products.
+        Memory is O(n d) and the square of the preconditioner's rank, about 3 √size.
         """
         preconditioner = Preconditioner(self._evaluation, round(3.0 * np.sqrt(self.size)))
         for regularization in regularizations:
@@ -133,8 +145,8 @@ class FullSystem:
         factor, info = linalg.lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
         if info or linalg.lapack.dpocon(factor, norm, uplo="L")[0] < np.finfo(float).eps:
             raise ValueError(
-                f"regularization={regularization:g}: the system of {self.size} equations is singular to working "
-                "precision, use a larger regularization"
+                f"regularization={regularization:g}: the system of {self.size} equations is "
+                "singular to working precision, use a larger regularization"
             )
         dual, _ = linalg.lapack.dpotrs(factor, self._rhs(regularization).reshape(-1), lower=1)
         return self._solved(dual, regularization)
@@ -154,8 +166,8 @@ class FullSystem:
 class EvaluationOperator:
     r"""E f: √w ∇f at each sample and, with a weight γ of values, also √(γw) (f - f̄).
 
-    Half of |E f|² is the quadratic part of the objective, times Σ w. f̄ is the weighted mean of f over the samples,
-    because the constant in the log-density is free.
+    Half of |E f|² is the quadratic part of the objective, times Σ w. f̄ is the weighted mean of f
+    over the samples, because the constant in the log-density is free.
 
     Parameters
     ----------
@@ -168,8 +180,19 @@ class EvaluationOperator:
         γ; no values by default.
     """
 
-    def __init__(self, kernel: Kernel, points: np.ndarray, weights: np.ndarray, value_weight: float | None = None):
-        self.kernel, self.points, self.weights, self.value_weight = kernel, points, weights, value_weight
+    def __init__(
+        self,
+        kernel: Kernel,
+        points: np.ndarray,
+        weights: np.ndarray,
+        value_weight: float | None = None,
+    ):
+        self.kernel, self.points, self.weights, self.value_weight = (
+            kernel,
+            points,
+            weights,
+            value_weight,
+        )
         self._gram = GradientGram(kernel, points, sections=value_weight is not None)
         self._root = np.sqrt(weights)
         self._scale = np.tile(self._root[:, None], self.shape[1])
@@ -182,7 +205,10 @@ class EvaluationOperator:
         return self._gram.shape
 
     def rows(self, gradients: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return E f from gradients (n, d) and values (n,) of f at the points; the values are not used without γ."""
+        """Return E f from gradients (n, d) and values (n,) of f at the points.
+
+        The values are not used without γ.
+        """
         if self.value_weight is None:
             return self._scale * gradients
         return self._centered(self._scale * np.column_stack([gradients, values]))
@@ -190,7 +216,10 @@ class EvaluationOperator:
     def of(self, function: KernelExpansion) -> np.ndarray:
         """Return E f."""
         gradients = function.gradient(self.points)
-        return self.rows(gradients, gradients[:, 0] if self.value_weight is None else function.values(self.points))
+        return self.rows(
+            gradients,
+            gradients[:, 0] if self.value_weight is None else function.values(self.points),
+        )
 
     def moment(self, gradients: np.ndarray, laplacians: np.ndarray) -> np.ndarray:
         """Return E f for f = Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·), with g (n, d) and l (n,)."""
@@ -199,7 +228,10 @@ class EvaluationOperator:
         return out if self.value_weight is None else self._centered(out)
 
     def coefficients(self, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return E* u, u in the range of E: coefficients (n, d) of ∂_i k(x_a, ·), and (n,) of k(x_a, ·) with values."""
+        """Return the coefficients of E* u, for u in the range of E.
+
+        They are (n, d) for ∂_i k(x_a, ·) and, with values, (n,) for k(x_a, ·).
+        """
         scaled = self._scale * dual
         return (scaled, None) if self.value_weight is None else (scaled[:, :-1], scaled[:, -1])
 
@@ -233,12 +265,12 @@ class EvaluationOperator:
 
 
 class Preconditioner:
-    r"""Nyström approximation of E E* by the gradients Φ of the kernel at m samples, inverted for every shift.
+    r"""Nyström approximation of E E* by kernel gradients Φ at m samples, inverted for every shift.
 
-    E E* is replaced by :math:`B G^{-1} B^\top` with B = E Φ and G the Gram matrix of Φ. Let W whiten G and
-    diagonalize BᵀB, into Λ. Then the inverse of the approximation plus μI is
-    :math:`(I - B W (\Lambda + \mu)^{-1} W^\top B^\top)/\mu` (Sherman–Morrison–Woodbury). B is not stored: its products
-    are expansions in the kernel, O(n m d).
+    E E* is replaced by :math:`B G^{-1} B^\top` with B = E Φ and G the Gram matrix of Φ. Let W
+    whiten G and diagonalize BᵀB, into Λ. Then the inverse of the approximation plus μI is :math:`(I
+    - B W (\Lambda + \mu)^{-1} W^\top B^\top)/\mu` (Sherman–Morrison–Woodbury). B is not stored: its
+    products are expansions in the kernel, O(n m d).
 
     Parameters
     ----------
@@ -257,11 +289,16 @@ class Preconditioner:
         gram = basis.gram()
         np.einsum("ii->i", gram)[:] += 1e-10 * np.trace(gram) / len(gram)
         self._values, self._whitening = linalg.eigh(self._squares(basis), gram, check_finite=False)
-        self._noise = 1e-6 * self._values[-1]  # error of Λ, where whitening amplifies the rounding of BᵀB
+        # error of Λ, where whitening amplifies the rounding of BᵀB
+        self._noise = 1e-6 * self._values[-1]
 
     def at(self, shift: float) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the approximate inverse of E E* + shift I, positive definite, as a function of a residual."""
-        floor = max(shift, self._noise)  # Λ + floor exceeds Λ and its error: the difference below stays positive
+        """Return the approximate inverse of E E* + shift I, as a function of a residual.
+
+        It is positive definite.
+        """
+        # Λ + floor exceeds Λ and its error: the difference below stays positive
+        floor = max(shift, self._noise)
         kept = self._values > 0.1 * floor
         whitening, inverse = self._whitening[:, kept], 1.0 / (self._values[kept] + floor)
 
@@ -279,8 +316,12 @@ class Preconditioner:
         """Return BᵀB."""
         evaluation = self._evaluation
         if evaluation.value_weight is None:
-            return accumulate(basis, evaluation.points, ("dirichlet",), weights=evaluation.weights).get("dirichlet")
-        sums = accumulate(basis, evaluation.points, ("dirichlet", "mass"), weights=evaluation.weights)
+            return accumulate(
+                basis, evaluation.points, ("dirichlet",), weights=evaluation.weights
+            ).get("dirichlet")
+        sums = accumulate(
+            basis, evaluation.points, ("dirichlet", "mass"), weights=evaluation.weights
+        )
         return sums.get("dirichlet") + evaluation.value_weight * sums.weight * sums.centered_mass()
 
 

@@ -24,19 +24,26 @@ class Moments:
     scatter: np.ndarray  # (d, d), Σ w (x - mean)(x - mean)ᵀ
 
     def __add__(self, other: Moments) -> Moments:
-        """Return the moments of both sets of samples (Chan, Golub and LeVeque 1983, equation 2.1)."""
+        """Return the moments of both sample sets (Chan, Golub and LeVeque 1983, equation 2.1)."""
         weight = self.weight + other.weight
         apart = other.mean - self.mean
-        scatter = self.scatter + other.scatter + (self.weight * other.weight / weight) * np.outer(apart, apart)
-        return Moments(self.count + other.count, weight, self.mean + (other.weight / weight) * apart, scatter)
+        scatter = (
+            self.scatter
+            + other.scatter
+            + (self.weight * other.weight / weight) * np.outer(apart, apart)
+        )
+        return Moments(
+            self.count + other.count, weight, self.mean + (other.weight / weight) * apart, scatter
+        )
 
 
 class GaussianScore(ScoreEstimator):
     """A Gaussian with the mean and the covariance of the samples.
 
-    Maximum likelihood and score matching give the same fit (Hyvärinen 2005, section 3.1). It has no parameters, and
-    unlike that of the other estimators its log-density is normalized. Only the moments of a stream are kept:
-    ``partial_fit`` gives the result of one ``fit`` to all samples, up to rounding.
+    Maximum likelihood and score matching give the same fit (Hyvärinen 2005, section 3.1). It has no
+    parameters, and unlike that of the other estimators its log-density is normalized. Only the
+    moments of a stream are kept: ``partial_fit`` gives the result of one ``fit`` to all samples, up
+    to rounding.
 
     Attributes
     ----------
@@ -65,7 +72,7 @@ class GaussianScore(ScoreEstimator):
         self._set(self._seen + _moments(block.x, block.weights))
 
     def hessian(self, X: Any) -> np.ndarray:
-        """Return the second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
+        """Return the second derivatives (n, d, d) of the log-density at the rows of X (n, d)."""
         return self.density_.hessian(self._check_points(X))
 
     def jit_state(self) -> BaseJitState | None:
@@ -74,7 +81,9 @@ class GaussianScore(ScoreEstimator):
         return jit_parameters(self.density_)
 
     def _set(self, moments):
-        self.density_ = gaussian_of_moments(moments.mean, moments.scatter / moments.weight, moments.count)
+        self.density_ = gaussian_of_moments(
+            moments.mean, moments.scatter / moments.weight, moments.count
+        )
         self.mean_, self.covariance_ = self.density_.mean, self.density_.covariance
         self._seen = moments
 
@@ -82,6 +91,7 @@ class GaussianScore(ScoreEstimator):
 def _moments(x, w):
     total = w.sum()
     mean = w @ x / total
-    mean = mean + w @ (x - mean) / total  # corrects the rounding of the mean of numbers far from zero
+    # corrects the rounding of the mean of numbers far from zero
+    mean = mean + w @ (x - mean) / total
     r = x - mean
     return Moments(len(x), float(total), mean, (w[:, None] * r).T @ r)

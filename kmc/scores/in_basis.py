@@ -1,9 +1,12 @@
-"""Score matching in a finite basis: accumulate the forms, choose open parameters by cross-validation, solve one ridge.
+"""Score matching in a finite basis.
 
-f = Σ β_i φ_i minimizes ½ βᵀ A β + hᵀ β + ½ λ βᵀ P β, with A = E[<∇φ, ∇φᵀ>] and h = E[Δφ + <∇φ, ∇log q0>] over weighted
-samples and P the penalty, in general the Gram matrix of the reproducing-kernel space: β = -(A + λP)⁻¹ h. Sutherland,
-Strathmann, Arbel and Gretton (2018), theorem 1 and lemma 4. With log-density values y at the samples,
-½ γ E[(f + c - (y - log q0))²] is added for the best constant c: A gains γ Cov(φ, φ), and h gains -γ Cov(φ, y - log q0).
+Accumulate the forms, choose open parameters by cross-validation, and solve one ridge.
+
+f = Σ β_i φ_i minimizes ½ βᵀ A β + hᵀ β + ½ λ βᵀ P β, with A = E[<∇φ, ∇φᵀ>] and h = E[Δφ + <∇φ, ∇log
+q0>] over weighted samples and P the penalty, in general the Gram matrix of the reproducing-kernel
+space: β = -(A + λP)⁻¹ h. Sutherland, Strathmann, Arbel and Gretton (2018), theorem 1 and lemma 4.
+With log-density values y at the samples, ½ γ E[(f + c - (y - log q0))²] is added for the best
+constant c: A gains γ Cov(φ, φ), and h gains -γ Cov(φ, y - log q0).
 """
 
 from __future__ import annotations
@@ -28,10 +31,13 @@ BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Candidates of ``bandwidth="cv"``, in median distances between samples."""
 
 REGULARIZATIONS = tuple(10.0 ** np.arange(-8.0, 2.0))
-"""Candidates of ``regularization="cv"``, in units of 1 / (median distance)², so that units of x do not matter."""
+"""Candidates of ``regularization="cv"``, in units of 1 / (median distance)².
+
+The units of x therefore do not matter.
+"""
 
 MANY = 500
-"""Functions from which on a regularization is expensive to try: those that are far too small are then left out."""
+"""Functions from which on trying a regularization is expensive: far too small ones are left out."""
 
 BATCH = 3
 """Regularizations that are tried before the next decision whether smaller ones are needed."""
@@ -59,7 +65,7 @@ class RidgeModel(Protocol):
         """Return penalty matrices (p, p) by name; several are compared."""
 
     def _function(self, basis: Basis, coefficients: np.ndarray) -> Any:
-        """Return f in centered coordinates, with ``values``, ``gradient`` and ``laplacian`` at points."""
+        """Return f of centered points, with ``values``, ``gradient`` and ``laplacian``."""
 
 
 class BasisEstimator(KernelScoreEstimator):
@@ -82,8 +88,8 @@ class BasisEstimator(KernelScoreEstimator):
     def jit_state(self) -> Any:
         """Return the estimated log-density for jitted loops, see :mod:`kmc.jitted`.
 
-        It is None unless the base density is flat, Gaussian or Student-t, and the kernel composed of built-in radial
-        ones: without it, samplers call the estimator's methods.
+        It is None unless the base density is flat, Gaussian or Student-t, and the kernel composed
+        of built-in radial ones: without it, samplers call the estimator's methods.
         """
         self._check_fitted()
         return self.density_.jit_state()
@@ -92,8 +98,9 @@ class BasisEstimator(KernelScoreEstimator):
 class _Stream:
     """The blocks so far: as samples if the basis will depend on them, and as sums.
 
-    The work per sample does not grow with their number: a block's sums are added; the system is solved once n has grown
-    by a factor, and samples that are kept are joined, and fitted anew, once it has doubled.
+    The work per sample does not grow with their number: a block's sums are added; the system is
+    solved once n has grown by a factor, and samples that are kept are joined, and fitted anew, once
+    it has doubled.
     """
 
     def __init__(self, samples: Samples, total: Sums, keep: bool):
@@ -116,7 +123,9 @@ class _Stream:
                 self.total = fit(model, self.samples)
                 self.n_solved = self.n_chosen = self.n
                 return
-        self.total = total + accumulate_sums(model.basis_, block._replace(center=model.center_), model.base_density_)
+        self.total = total + accumulate_sums(
+            model.basis_, block._replace(center=model.center_), model.base_density_
+        )
         if self.n >= REFIT_GROWTH * self.n_solved:
             solve(model, self.total)
             self.n_solved = self.n
@@ -129,11 +138,15 @@ def fit(model: Any, samples: Samples) -> Sums:
     check_folds(model.cv)
     rng = as_generator(model.random_state)
     median = median_distance(samples.x)
-    first = listed("kernel", choice.FIXED["kernel"] if "kernel" in choice.open_names(model) else model.kernel)[0]
+    first = listed(
+        "kernel", choice.FIXED["kernel"] if "kernel" in choice.open_names(model) else model.kernel
+    )[0]
     model.center_ = samples.center
     model._draw(samples, kernel_of(first, median if isinstance(first, str) else 1.0), rng)
     search = Search(candidate_regularizations(model.regularization, median))
-    total = _searched(model, samples, list(candidate_settings(model, samples, median, rng)), search, rng)
+    total = _searched(
+        model, samples, list(candidate_settings(model, samples, median, rng)), search, rng
+    )
     model.regularization_ = search.regularization
     model.cv_results_ = search.table()
     solve(model, total)
@@ -141,7 +154,7 @@ def fit(model: Any, samples: Samples) -> Sums:
 
 
 def solve(model: Any, total: Sums) -> None:
-    """Solve the ridge system with the chosen parameters; sets ``coefficients_`` and ``density_``."""
+    """Solve the ridge system with the chosen parameters; set ``coefficients_`` and ``density_``."""
     objective = total.objective()
     penalty = model._penalties(model.basis_)[model.penalty_]
     model.coefficients_ = ridge_solution(
@@ -168,9 +181,16 @@ class ScoreSetting(NamedTuple):
     base: Any
 
 
-def candidate_settings(model: Any, samples: Samples, median: float, rng: np.random.Generator) -> Iterator[ScoreSetting]:
-    """Yield all combinations of an estimator's kernels, bandwidths and base densities; the penalty is still "norm"."""
-    for kernel, bandwidth, base, built, density in choice.settings(model, samples, median, BANDWIDTHS, rng):
+def candidate_settings(
+    model: Any, samples: Samples, median: float, rng: np.random.Generator
+) -> Iterator[ScoreSetting]:
+    """Yield all combinations of an estimator's kernels, bandwidths and base densities.
+
+    The penalty is still "norm".
+    """
+    for kernel, bandwidth, base, built, density in choice.settings(
+        model, samples, median, BANDWIDTHS, rng
+    ):
         yield ScoreSetting(ScoreCandidate(kernel, bandwidth, base, "norm"), built, density)
 
 
@@ -194,11 +214,14 @@ class Folds:
         for part in self.parts[1:]:
             self.total = self.total + part
 
-    def objectives(self, penalty: np.ndarray, regularizations: np.ndarray, jitter: Any) -> np.ndarray:
-        """Return the objective (parts, l) of each fold at the coefficients of the others, for each regularization.
+    def objectives(
+        self, penalty: np.ndarray, regularizations: np.ndarray, jitter: Any
+    ) -> np.ndarray:
+        """Return the objective (parts, l) of each fold at the coefficients of the others.
 
-        With ``MANY`` functions the regularizations are tried in batches, from the largest to the smallest. Once the two
-        smallest so far are worse than the best one in every fold, the others are left out (NaN).
+        There is a column for each regularization. With ``MANY`` functions the regularizations are
+        tried in batches, from the largest to the smallest. Once the two smallest so far are worse
+        than the best one in every fold, the others are left out (NaN).
         """
         out = np.full((len(self.parts), len(regularizations)), np.nan)
         order = np.argsort(-regularizations, kind="stable")
@@ -209,7 +232,9 @@ class Folds:
                 training, objective = rest.objective(), part.objective()
                 for j in batch:
                     out[k, j] = objective(
-                        ridge_solution(training.matrix, -training.linear, penalty, regularizations[j], jitter)
+                        ridge_solution(
+                            training.matrix, -training.linear, penalty, regularizations[j], jitter
+                        )
                     )
             mean = out.mean(axis=0)
             best = out[:, [np.argmin(np.where(np.isfinite(mean), mean, np.inf))]]
@@ -219,7 +244,10 @@ class Folds:
 
 
 def _searched(model, samples, settings, search, rng) -> Sums:
-    """Set the chosen parameters, except the regularization, which is in ``search``; return the sums of all samples."""
+    """Set the chosen parameters, and return the sums of all samples.
+
+    The regularization is not set: it is in ``search``.
+    """
     folds = folds_of(len(samples.x), model.cv, rng)
     for candidate, kernel, base in settings:
         basis = model._basis(kernel)
@@ -246,16 +274,18 @@ def draw_landmarks(model: Any, samples: Samples, kernel: Any, rng: np.random.Gen
     """Set ``landmarks_`` (m, d), in the user's coordinates."""
     check_count(model, "n_basis", 1)
     if isinstance(model.landmarks, str):
-        model.landmarks_ = samples.center + landmarks.choose(model.landmarks, samples.z, model.n_basis, rng, kernel)
+        model.landmarks_ = samples.center + landmarks.choose(
+            model.landmarks, samples.z, model.n_basis, rng, kernel
+        )
     else:
         model.landmarks_ = landmarks.choose(model.landmarks, samples.x, model.n_basis, rng)
 
 
 def check_smooth(kernel: Any, derivatives: int) -> None:
-    """Raise a ValueError for a kernel whose sections have fewer derivatives than the estimator needs."""
+    """Raise a ValueError if a kernel's sections have fewer derivatives than the estimator needs."""
     if kernel.differentiability < derivatives:
         raise ValueError(
-            f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: this "
-            f"estimator needs {derivatives}, use 'gaussian', 'inverse-multiquadric', 'matern52' "
-            "or 'matern72'"
+            f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: "
+            f"this estimator needs {derivatives}, use 'gaussian', 'inverse-multiquadric', "
+            "'matern52' or 'matern72'"
         )

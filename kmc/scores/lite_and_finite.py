@@ -1,4 +1,7 @@
-"""The lite and the finite kernel exponential family: kernel sections and random Fourier features as the basis."""
+"""The lite and the finite kernel exponential family.
+
+Their bases are kernel sections and random Fourier features.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,15 @@ PENALTIES = ("norm", "norm+coefficients", "cv")
 class LiteKEF(BasisEstimator):
     r"""Score estimator in sections of a kernel, :math:`f = \sum_a \alpha_a k(Y_a, \cdot)`.
 
-    Lemma 4 of Sutherland, Strathmann, Arbel and Gretton (2018) for any landmarks, kernel and base density; with
-    ``penalty="norm+coefficients"`` the regularizer of the original "lite" estimator of Strathmann et al. (2015). With
-    all samples as landmarks it is often the best of the family in ten or more dimensions (``benchmarks/scores.py``).
+    Lemma 4 of Sutherland, Strathmann, Arbel and Gretton (2018) for any landmarks, kernel and base
+    density; with ``penalty="norm+coefficients"`` the regularizer of the original "lite" estimator
+    of Strathmann et al. (2015). With all samples as landmarks it is often the best of the family in
+    ten or more dimensions (``benchmarks/scores.py``).
 
     Parameters
     ----------
-    kernel, bandwidth, regularization, n_basis, landmarks, base, jitter, value_weight, cv, random_state
+    kernel, bandwidth, regularization, n_basis, landmarks, base, jitter, value_weight, cv,
+    random_state
         As in :class:`NystromKEF`.
     penalty : {"cv", "norm", "norm+coefficients"}
         λ αᵀKα, or λ αᵀ(K + I)α, or whichever of the two has the better held-out objective.
@@ -89,16 +94,18 @@ class LiteKEF(BasisEstimator):
 
 
 class FiniteKEF(BasisEstimator):
-    r"""Score estimator in random Fourier features, whose number does not depend on the number of samples.
+    r"""Score estimator in a fixed number of random Fourier features, for any number of samples.
 
-    The "finite" estimator of Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), with features
-    :math:`\sqrt{2/p}\cos(\omega_j^\top x + b_j)` (Rahimi and Recht 2008) whose frequencies have the kernel's spectral
-    density. The penalty is λ|β|². The samples of a stream (:meth:`partial_fit`) need not be stored.
+    The "finite" estimator of Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), with
+    features :math:`\sqrt{2/p}\cos(\omega_j^\top x + b_j)` (Rahimi and Recht 2008) whose frequencies
+    have the kernel's spectral density. The penalty is λ|β|². The samples of a stream
+    (:meth:`partial_fit`) need not be stored.
 
     Parameters
     ----------
     kernel, bandwidth, regularization, base, jitter, value_weight, cv, random_state
-        As in :class:`NystromKEF`; the kernel must be a built-in radial one, or a sum or product of such kernels.
+        As in :class:`NystromKEF`; the kernel must be a built-in radial one, or a sum or product of
+        such kernels.
     n_basis : int
         Number of features p.
 
@@ -143,7 +150,8 @@ class FiniteKEF(BasisEstimator):
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
         check_count(self, "n_basis", 1)
-        self._frequency_seed = int(rng.integers(2**63))  # the same frequencies, rescaled, for every bandwidth
+        # the same frequencies, rescaled, for every bandwidth
+        self._frequency_seed = int(rng.integers(2**63))
 
     def _basis(self, kernel: Any) -> Basis:
         rng = np.random.default_rng(self._frequency_seed)

@@ -18,32 +18,35 @@ from kmc.selection import Kernels, Numbers
 class NystromKEF(BasisEstimator):
     r"""Score estimator in gradients of a kernel at landmarks.
 
-    The density is :math:`p \propto q_0\, e^f` with :math:`f = \sum_{a,i} \beta_{(a,i)}\, \partial_i k(Y_a, \cdot)` and
-    :math:`\beta = -(\tfrac1n B^\top B + \lambda G)^{-1} h`: theorem 1 (equations 5 to 9) of Sutherland, Strathmann,
-    Arbel and Gretton (2018), "Efficient and principled score estimation with Nyström kernel exponential families". The
-    paper's Gaussian kernel exp(-|x - y|²/σ) is kmc's with σ = 2 bandwidth².
+    The density is :math:`p \propto q_0\, e^f` with :math:`f = \sum_{a,i} \beta_{(a,i)}\, \partial_i
+    k(Y_a, \cdot)` and :math:`\beta = -(\tfrac1n B^\top B + \lambda G)^{-1} h`: theorem 1 (equations
+    5 to 9) of Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score
+    estimation with Nyström kernel exponential families". The paper's Gaussian kernel exp(-|x -
+    y|²/σ) is kmc's with σ = 2 bandwidth².
 
     Parameters
     ----------
     kernel : str, kernel or list of them
-        "auto" is "gaussian" or "inverse-multiquadric"; also "matern52", "matern72", "polynomial"
-        or an object from :mod:`kmc.kernels`. From a list, the one with the best held-out objective is chosen.
+        "auto" is "gaussian" or "inverse-multiquadric"; also "matern52", "matern72", "polynomial" or
+        an object from :mod:`kmc.kernels`. From a list, the one with the best held-out objective is
+        chosen.
     bandwidth : float, "auto", "median", "cv" or sequence of float
-        In the units of X; "median" is the median distance between samples, "auto" this, half or twice of it; "cv" and a
-        sequence are candidates to choose from. A kernel object has its own scale: "auto" and "median" keep it, numbers
-        multiply it.
+        In the units of X; "median" is the median distance between samples, "auto" this, half or
+        twice of it; "cv" and a sequence are candidates to choose from. A kernel object has its own
+        scale: "auto" and "median" keep it, numbers multiply it.
     regularization : float, "cv" or sequence of float
         The λ of the paper, in (BᵀB/n + λG) β = -h.
     n_basis : int
         Number of landmarks m; all distinct samples if there are fewer.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
     components : int, float or sequence of int, optional
-        Use only some of the m d components, drawn at random: the total number (the paper's "nyström D", with
-        n_basis = n), the probability of each, or the number for each landmark (a sequence of m numbers, or of one for
-        all). Default: all.
+        Use only some of the m d components, drawn at random: the total number (the paper's "nyström
+        D", with n_basis = n), the probability of each, or the number for each landmark (a sequence
+        of m numbers, or of one for all). Default: all.
     base : str, density or list of them
-        The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, "auto" is one of these, with a
-        covariance that is shrunk as far as it is noise; or an object with ``log_density`` and ``gradient``.
+        The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, "auto" is
+        one of these, with a covariance that is shrunk as far as it is noise; or an object with
+        ``log_density`` and ``gradient``.
     jitter : float or "auto"
         Added to the diagonal of the system; "auto" is 1e-9 of the mean diagonal.
     value_weight : float
@@ -52,10 +55,11 @@ class NystromKEF(BasisEstimator):
         Number of folds for the selection.
     random_state : int, Generator or None
     basis : Basis, optional
-        Functions of X in place of the gradients at landmarks, any of :mod:`kmc.bases` or an object with ``size``,
-        ``values``, ``gradients`` and ``laplacians``: lemma 4 of the paper. G is its ``gram()``, or the identity if that
-        is None. Leave ``n_basis``, ``landmarks`` and ``components`` out then; kernel and bandwidth only matter for the
-        choice of an open base density.
+        Functions of X in place of the gradients at landmarks, any of :mod:`kmc.bases` or an object
+        with ``size``, ``values``, ``gradients`` and ``laplacians``: lemma 4 of the paper. G is its
+        ``gram()``, or the identity if that is None. Leave ``n_basis``, ``landmarks`` and
+        ``components`` out then; kernel and bandwidth only matter for the choice of an open base
+        density.
 
     Attributes
     ----------
@@ -68,26 +72,28 @@ class NystromKEF(BasisEstimator):
     kernel_, bandwidth_, regularization_, base_density_
         The chosen ones.
     cv_results_ : dict of ndarray
-        The candidates (kernel, bandwidth, base, penalty, regularization), their held-out ``objective`` and its
-        ``std_error``; empty if there was nothing to choose.
+        The candidates (kernel, bandwidth, base, penalty, regularization), their held-out
+        ``objective`` and its ``std_error``; empty if there was nothing to choose.
     n_features_in_, n_samples_seen_ : int
 
     Notes
     -----
-    What is "auto" is chosen before the fit, all of it together, by the held-out objective of fits in 40 kernel sections
-    to a third of the samples (300 to 2,000), in four folds. Something other than a Gaussian kernel with the median
-    distance and a Gaussian base has to be better by half a standard error. These are what "auto" means for fewer than
-    60 samples, with values, with a number as regularization, and in samplers, which whiten their states.
+    What is "auto" is chosen before the fit, all of it together, by the held-out objective of fits
+    in 40 kernel sections to a third of the samples (300 to 2,000), in four folds. Something other
+    than a Gaussian kernel with the median distance and a Gaussian base has to be better by half a
+    standard error. These are what "auto" means for fewer than 60 samples, with values, with a
+    number as regularization, and in samplers, which whiten their states.
 
-    Assembly takes O(n m² d²) time in blocks of bounded memory, the solution O(m³ d³) for each regularization and fold,
-    memory O(m² d²). With 500 functions or more, regularizations are tried from the largest on, and those that are far
-    too small are left out (NaN in ``cv_results_``).
+    Assembly takes O(n m² d²) time in blocks of bounded memory, the solution O(m³ d³) for each
+    regularization and fold, memory O(m² d²). With 500 functions or more, regularizations are tried
+    from the largest on, and those that are far too small are left out (NaN in ``cv_results_``).
 
-    In a stream, a block's forms are added to the earlier ones, O(block) work, and the system is solved again once the
-    stream has grown by 5 % since the last time; landmarks, bandwidth, regularization and base density are chosen again
-    when it has doubled, from all of its samples, which are kept in O(n d) memory. So the work per sample does not grow
-    with their number, on average between two doublings; in :class:`FiniteKEF`, whose features do not follow the
-    samples, not for a single block either, except where the system is solved.
+    In a stream, a block's forms are added to the earlier ones, O(block) work, and the system is
+    solved again once the stream has grown by 5 % since the last time; landmarks, bandwidth,
+    regularization and base density are chosen again when it has doubled, from all of its samples,
+    which are kept in O(n d) memory. So the work per sample does not grow with their number, on
+    average between two doublings; in :class:`FiniteKEF`, whose features do not follow the samples,
+    not for a single block either, except where the system is solved.
 
     Examples
     --------
@@ -140,18 +146,27 @@ class NystromKEF(BasisEstimator):
 
     def _read(self, x: np.ndarray, values: Any, weights: Any) -> Samples:
         samples = super()._read(x, values, weights)
-        return samples if self.basis is None else samples._replace(center=np.zeros(x.shape[1]))  # functions of X itself
+        # functions of X itself
+        return samples if self.basis is None else samples._replace(center=np.zeros(x.shape[1]))
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
         if self.basis is not None:
             uniform = isinstance(self.landmarks, str) and self.landmarks == "uniform"
-            defaults = {"n_basis": self.n_basis == 100, "landmarks": uniform, "components": self.components is None}
+            defaults = {
+                "n_basis": self.n_basis == 100,
+                "landmarks": uniform,
+                "components": self.components is None,
+            }
             for name, default in defaults.items():
                 if not default:
-                    raise ValueError(f"{name}={getattr(self, name)!r} has no effect with a basis: leave it out")
+                    raise ValueError(
+                        f"{name}={getattr(self, name)!r} has no effect with a basis: leave it out"
+                    )
             return
         draw_landmarks(self, samples, kernel, rng)
-        self.components_ = draw_components(self.components, len(self.landmarks_), self.n_features_in_, rng)
+        self.components_ = draw_components(
+            self.components, len(self.landmarks_), self.n_features_in_, rng
+        )
 
     def _basis(self, kernel: Any) -> Basis:
         if self.basis is not None:
@@ -171,7 +186,9 @@ class NystromKEF(BasisEstimator):
         gradients[self.components_] = coefficients
         gradients = gradients.reshape(basis.centers.shape)
         used = np.any(gradients != 0.0, axis=1)
-        used[0] = True  # f = 0, from a kernel so narrow that its derivatives vanish at the samples, needs a term too
+        # f = 0, from a kernel so narrow that its derivatives vanish at the samples, needs a term
+        # too
+        used[0] = True
         return KernelExpansion(basis.kernel, basis.centers[used], gradients=gradients[used])
 
 
@@ -183,8 +200,8 @@ def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -
     Parameters
     ----------
     components : int, float, sequence of int or None
-        The total number; the probability of each, in (0, 1]; the number for each landmark, a sequence of m numbers, or
-        of one number for all; None for all components.
+        The total number; the probability of each, in (0, 1]; the number for each landmark, a
+        sequence of m numbers, or of one number for all; None for all components.
     m, d : int
         Number of landmarks, and dimension.
     rng : Generator
@@ -217,6 +234,7 @@ def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -
 
 def _expected(m, d):
     return (
-        f"expected a count from 1 to {m * d} of components, a probability in (0, 1], or the number for each "
-        f"landmark: a sequence of {m} whole numbers (or of one) between 0 and {d}, not all of them zero"
+        f"expected a count from 1 to {m * d} of components, a probability in (0, 1], or the number "
+        f"for each landmark: a sequence of {m} whole numbers (or of one) between 0 and {d}, not "
+        "all of them zero"
     )

@@ -15,7 +15,8 @@ class Samples(NamedTuple):
     """Samples of the density to be estimated."""
 
     x: np.ndarray  # (n, d)
-    center: np.ndarray  # (d,) subtracted before anything is computed, as an offset would cost digits
+    # (d,) subtracted before anything is computed, as an offset would cost digits
+    center: np.ndarray
     weights: np.ndarray  # (n,) not negative
     values: np.ndarray | None  # (n,) log-density at x, if known
     value_weight: float  # γ of the value terms
@@ -33,7 +34,10 @@ class Samples(NamedTuple):
     def joined(self, *others: Samples) -> Samples:
         """Join these samples and others, with their common weighted mean as the center."""
         blocks = (self, *others)
-        x, w = np.concatenate([block.x for block in blocks]), np.concatenate([block.weights for block in blocks])
+        x, w = (
+            np.concatenate([block.x for block in blocks]),
+            np.concatenate([block.weights for block in blocks]),
+        )
         known = [block.values for block in blocks if block.values is not None]
         values = np.concatenate(known) if len(known) == len(blocks) else None
         return self._replace(x=x, center=w @ x / w.sum(), weights=w, values=values)
@@ -48,7 +52,9 @@ class Quadratic(NamedTuple):
 
     def __call__(self, coefficients: np.ndarray) -> float:
         """Return the objective at coefficients (p,)."""
-        return float(coefficients @ (0.5 * (self.matrix @ coefficients) + self.linear) + self.constant)
+        return float(
+            coefficients @ (0.5 * (self.matrix @ coefficients) + self.linear) + self.constant
+        )
 
 
 @dataclass(frozen=True)
@@ -75,9 +81,13 @@ class Sums:
         return Sums(self.forms - other.forms, self.base - other.base, self.value_weight)
 
     def objective(self) -> Quadratic:
-        """Return the mean objective over the samples, including the density's base and the value terms."""
+        """Return the samples' mean objective, including the density's base and the value terms."""
         forms, weight = self.forms, self.forms.weight
-        matrix, linear, constant = forms.get("dirichlet") / weight, forms.get("linear") / weight, self.base / weight
+        matrix, linear, constant = (
+            forms.get("dirichlet") / weight,
+            forms.get("linear") / weight,
+            self.base / weight,
+        )
         if forms.values is None:
             return Quadratic(matrix, linear, constant)
         return Quadratic(
@@ -88,7 +98,10 @@ class Sums:
 
 
 def accumulate_sums(basis: Basis, samples: Samples, base: Any) -> Sums:
-    """Sum over samples for one basis, in centered coordinates, and one base density, in the user's coordinates."""
+    """Sum over samples for one basis and one base density.
+
+    The basis is in centered coordinates, the base density in the user's coordinates.
+    """
     gradient, w = base.gradient(samples.x), samples.weights
     base_sum = w @ (base.laplacian(samples.x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient))
     names: tuple[str, ...] = ("dirichlet", "linear")

@@ -17,7 +17,13 @@ from kmc.checks import check_count
 from kmc.errors import KmcWarning
 from kmc.forms.stream import length
 from kmc.seeds import Seed, as_generator
-from kmc.spectral.kernel_embeddings import KernelEmbedding, KernelJL, KernelPCA, NystromEmbedding, check_repeatable
+from kmc.spectral.kernel_embeddings import (
+    KernelEmbedding,
+    KernelJL,
+    KernelPCA,
+    NystromEmbedding,
+    check_repeatable,
+)
 
 EMBEDDINGS: dict[str, type[KernelEmbedding]] = {
     "nystrom": NystromEmbedding,
@@ -59,7 +65,12 @@ class KernelClusters:
 
 
 def kernel_kmeans(
-    X: Any, n_clusters: int, embedding: Any = "nystrom", *, n_init: int = 10, random_state: Seed = None
+    X: Any,
+    n_clusters: int,
+    embedding: Any = "nystrom",
+    *,
+    n_init: int = 10,
+    random_state: Seed = None,
 ) -> KernelClusters:
     """Kernel k-means: Lloyd's algorithm on an embedding of the kernel's features.
 
@@ -70,11 +81,13 @@ def kernel_kmeans(
     n_clusters : int
         At least 1, and at most the number of distinct points.
     embedding : {"nystrom", "kernel-pca", "kernel-jl"} or transformer
-        By name, an embedding with a Gaussian kernel at the median distance, and with the sizes of Kpotufe and
-        Sriperumbudur (2020), section 5.2: at most 10 n_clusters components, and a subsample of n/100 points but at
-        least 200. A copy of an object with ``fit`` and ``transform`` is fitted to X; a fitted one is used unchanged.
+        By name, an embedding with a Gaussian kernel at the median distance, and with the sizes of
+        Kpotufe and Sriperumbudur (2020), section 5.2: at most 10 n_clusters components, and a
+        subsample of n/100 points but at least 200. A copy of an object with ``fit`` and
+        ``transform`` is fitted to X; a fitted one is used unchanged.
     n_init : int
-        Runs of Lloyd's algorithm from different k-means++ starts; the one with the smallest inertia is returned.
+        Runs of Lloyd's algorithm from different k-means++ starts; the one with the smallest inertia
+        is returned.
     random_state : int, Generator or None
         For an embedding by name, and for the starts.
 
@@ -85,12 +98,13 @@ def kernel_kmeans(
     Raises
     ------
     ValueError, TypeError
-        A parameter is out of its range, or there are fewer distinct points than clusters; the message names it.
+        A parameter is out of its range, or there are fewer distinct points than clusters; the
+        message names it.
 
     Notes
     -----
-    Time is that of the embedding plus O(n n_clusters n_components) for each iteration of each run. The embedded
-    points are kept in memory, O(n n_components).
+    Time is that of the embedding plus O(n n_clusters n_components) for each iteration of each run.
+    The embedded points are kept in memory, O(n n_components).
 
     Examples
     --------
@@ -100,7 +114,8 @@ def kernel_kmeans(
     >>> from kmc.spectral import KernelPCA, kernel_kmeans
     >>> angle, ring = np.linspace(0, 60, 400), np.arange(400) % 2
     >>> X = (1 + 4 * ring)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> labels = kernel_kmeans(X, 2, KernelPCA(n_components=2, bandwidth=2.0), random_state=0).labels
+    >>> embedding = KernelPCA(n_components=2, bandwidth=2.0)
+    >>> labels = kernel_kmeans(X, 2, embedding, random_state=0).labels
     >>> bool(np.all((labels == labels[0]) == (ring == ring[0])))
     True
     """
@@ -121,12 +136,14 @@ class Partition(NamedTuple):
     inertia: float  # Σ |x - its center|²
 
 
-def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init: int = 10) -> Partition:
+def kmeans(
+    points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init: int = 10
+) -> Partition:
     """Return the partition with the smallest inertia of several runs of Lloyd's algorithm.
 
-    Every run starts from centers drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and ends when no label
-    changes, when the inertia decreases by less than 1e-6 of itself, or after 300 iterations. A cluster that loses all
-    its points gets the point farthest from its center.
+    Every run starts from centers drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and
+    ends when no label changes, when the inertia decreases by less than 1e-6 of itself, or after 300
+    iterations. A cluster that loses all its points gets the point farthest from its center.
 
     Parameters
     ----------
@@ -156,13 +173,14 @@ def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init
     center = points.mean(axis=0)
     centered = points - center  # preserves the digits of |x|² - 2 x·c + |c|²
     best = min(
-        (_lloyd(centered, _seeds(centered, n_clusters, rng)) for _ in range(n_init)), key=lambda run: run.inertia
+        (_lloyd(centered, _seeds(centered, n_clusters, rng)) for _ in range(n_init)),
+        key=lambda run: run.inertia,
     )
     return best._replace(centers=best.centers + center)
 
 
 def nearest(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of the center nearest to each point (n,), and the squared distance to it (n,)."""
+    """Return each point's nearest center, as a number (n,), and the squared distance to it (n,)."""
     norms = np.einsum("ij,ij->i", centers, centers)
     labels, distances = np.empty(len(points), int), np.empty(len(points))
     for rows in general.slices(len(points), len(centers)):
@@ -174,7 +192,7 @@ def nearest(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _fitted(embedding, X, n_clusters, rng):
-    """Return an embedding fitted to X; an object that is fitted already is returned, and X is not read."""
+    """Return an embedding fitted to X; return a fitted object as it is, without reading X."""
     expected = f"expected {', '.join(map(repr, EMBEDDINGS))}, or an object with fit and transform"
     if isinstance(embedding, str):
         if embedding not in EMBEDDINGS:
@@ -182,11 +200,16 @@ def _fitted(embedding, X, n_clusters, rng):
         check_repeatable(X)
         n = length(X)
         n_basis = 200 if n is None else max(200, n // 100)
-        named = EMBEDDINGS[embedding](n_components=10 * n_clusters, n_basis=n_basis, random_state=rng)
+        named = EMBEDDINGS[embedding](
+            n_components=10 * n_clusters, n_basis=n_basis, random_state=rng
+        )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KmcWarning)  # the number of components was not the user's choice
+            # the number of components was not the user's choice
+            warnings.simplefilter("ignore", KmcWarning)
             return named.fit(X)
-    if isinstance(embedding, type) or not (hasattr(embedding, "fit") and hasattr(embedding, "transform")):
+    if isinstance(embedding, type) or not (
+        hasattr(embedding, "fit") and hasattr(embedding, "transform")
+    ):
         raise TypeError(f"embedding={embedding!r}: {expected}")
     if _is_fitted(embedding):
         return embedding
@@ -195,7 +218,10 @@ def _fitted(embedding, X, n_clusters, rng):
 
 
 def _is_fitted(estimator):
-    """By scikit-learn's rule: by ``__sklearn_is_fitted__``, or an attribute that ends in an underscore."""
+    """Return whether an estimator is fitted, by scikit-learn's rule.
+
+    The rule is ``__sklearn_is_fitted__``, or an attribute that ends in an underscore.
+    """
     if hasattr(estimator, "__sklearn_is_fitted__"):
         return estimator.__sklearn_is_fitted__()
     return any(name.endswith("_") and not name.startswith("__") for name in vars(estimator))
@@ -216,21 +242,26 @@ def _lloyd(points, centers):
 
 
 def _means(points, labels, distances, count):
-    """Means of the clusters; an empty one gets the worst point of another, which then is its own center."""
+    """Return the means of the clusters.
+
+    An empty one gets the worst point of another, which then is its own center.
+    """
     counts = np.bincount(labels, minlength=count)
     for empty in np.flatnonzero(counts == 0):
         worst = np.argmax(np.where(counts[labels] > 1, distances, -1.0))
         counts[labels[worst]] -= 1
         labels[worst], distances[worst], counts[empty] = empty, 0.0, 1
-    members = sparse.csr_array((np.ones(len(points)), (labels, np.arange(len(points)))), shape=(count, len(points)))
+    members = sparse.csr_array(
+        (np.ones(len(points)), (labels, np.arange(len(points)))), shape=(count, len(points))
+    )
     return (members @ points) / counts[:, None]
 
 
 def _seeds(points, count, rng):
     """Draw starting centers by greedy k-means++.
 
-    Each further center is the best of a few points, drawn with probability proportional to the squared distance from
-    the centers so far.
+    Each further center is the best of a few points, drawn with probability proportional to the
+    squared distance from the centers so far.
     """
     norms = np.einsum("ij,ij->i", points, points)
     chosen = [int(rng.integers(len(points)))]
@@ -238,8 +269,12 @@ def _seeds(points, count, rng):
     for k in range(1, count):
         cumulative = np.cumsum(squared)
         if not cumulative[-1] > 0:
-            raise ValueError(f"n_clusters={count}: only {k} of the points are distinct, ask for fewer")
-        drawn = np.searchsorted(cumulative, rng.random(2 + int(math.log(count))) * cumulative[-1], side="right")
+            raise ValueError(
+                f"n_clusters={count}: only {k} of the points are distinct, ask for fewer"
+            )
+        drawn = np.searchsorted(
+            cumulative, rng.random(2 + int(math.log(count))) * cumulative[-1], side="right"
+        )
         candidates = np.minimum(drawn, len(points) - 1)
         trials = np.minimum(_apart(points, norms, candidates), squared)
         best = int(np.argmin(trials.sum(axis=1)))
@@ -249,7 +284,10 @@ def _seeds(points, count, rng):
 
 
 def _apart(points, norms, chosen):
-    """Squared distances of all points to some of them, (len(chosen), n); 0 to themselves and to equal ones."""
+    """Return the squared distances of all points to some of them, (len(chosen), n).
+
+    Those to themselves and to equal points are 0.
+    """
     out = (-2.0 * points[chosen]) @ points.T
     out += norms
     out += norms[chosen][:, None]

@@ -1,8 +1,10 @@
-"""Metastable sets as states of a small Markov chain: populations, rates, passage times and committors, with errors.
+"""Metastable sets as states of a small Markov chain.
 
-The chain is that of PCCA+ (Deuflhard and Weber 2005, "Robust Perron cluster analysis in conformation dynamics"): for
-memberships χ = ψ B in the span of the constant and the slowest modes ψ, its transition matrix B⁻¹ K B has the slow
-eigenvalues of the operator.
+The results are populations, rates, passage times and committors, with errors.
+
+The chain is that of PCCA+ (Deuflhard and Weber 2005, "Robust Perron cluster analysis in
+conformation dynamics"): for memberships χ = ψ B in the span of the constant and the slowest modes
+ψ, its transition matrix B⁻¹ K B has the slow eigenvalues of the operator.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class Segments:
         return np.array(found) if found else np.empty((0, count + 1, count + 1))
 
     def _koopman(self, lagged: Lagged, count: int) -> np.ndarray:
-        first, second = (np.append(1.0, s[:count] / lagged.weight) for s in (lagged.first_sum, lagged.second_sum))
+        first, second = (
+            np.append(1.0, s[:count] / lagged.weight) for s in (lagged.first_sum, lagged.second_sum)
+        )
         mass, cross = np.outer(first, first), np.outer(first, second)
         mass[1:, 1:] += lagged.first_scatter[:count, :count] / lagged.weight
         cross[1:, 1:] += lagged.cross_scatter[:count, :count] / lagged.weight
@@ -55,11 +59,15 @@ class Segments:
             other = np.outer(second, second)
             other[1:, 1:] += lagged.second_scatter[:count, :count] / lagged.weight
             mass, cross = 0.5 * (mass + other), 0.5 * (cross + cross.T)
-        return linalg.pinvh(mass) @ cross  # without the only part in which a mode varies, the mass is singular
+        # without the only part in which a mode varies, the mass is singular
+        return linalg.pinvh(mass) @ cross
 
 
 def jackknife(function: Callable[[Any], np.ndarray], values: Iterable[Any]) -> np.ndarray:
-    """Return the standard errors of a function of the values for all parts but one; NaN for fewer than two."""
+    """Return the standard errors of a function of the values for all parts but one.
+
+    They are NaN for fewer than two values.
+    """
     found = np.array([function(value) for value in values])
     n = len(found)
     if n < 2:
@@ -76,13 +84,15 @@ class CoarseModel:
     lagtime : int
     populations : ndarray, shape (s,)
     transition_matrix : ndarray, shape (s, s)
-        Within one lagtime, from rows to columns. Sets overlap, so that entries can be slightly negative.
+        Within one lagtime, from rows to columns. Sets overlap, so that entries can be slightly
+        negative.
     rates : ndarray, shape (s, s)
         Its logarithm over the lagtime: rates per sample from rows to columns. NaN if it has none.
     passage_times : ndarray, shape (s, s)
         Mean first-passage times from rows to columns.
     population_errors, transition_errors, rate_errors, passage_errors : ndarray
-        Standard errors by jackknife over sixteen parts of the data in time; the sets stay as they are.
+        Standard errors by jackknife over sixteen parts of the data in time; the sets stay as they
+        are.
     replicates : ndarray, shape (m, s, s)
         The transition matrices by all parts but one.
     """
@@ -104,7 +114,10 @@ class CoarseModel:
         return _committor(self.transition_matrix, source, target)
 
     def committor_errors(self, source: int, target: int) -> np.ndarray:
-        """Return the standard errors of :meth:`committor`, by the same jackknife as the attributes, shape (s,)."""
+        """Return the standard errors of :meth:`committor`, shape (s,).
+
+        They come from the same jackknife as those of the attributes.
+        """
         self._check(source, target)
         return jackknife(lambda chain: _committor(chain, source, target), self.replicates)
 
@@ -112,7 +125,9 @@ class CoarseModel:
         size = len(self.populations)
         for name, number in (("source", source), ("target", target)):
             if not is_whole(number) or not 0 <= number < size:
-                raise ValueError(f"{name}={number!r}: expected a set, a whole number from 0 to {size - 1}")
+                raise ValueError(
+                    f"{name}={number!r}: expected a set, a whole number from 0 to {size - 1}"
+                )
         if source == target:
             raise ValueError(f"source={source!r}: expected a set other than the target")
 
@@ -132,7 +147,11 @@ def coarse_model(segments: Segments, membership: np.ndarray, lagtime: int) -> Co
         lambda k: _passage_times(chain(k), lagtime),
     )
     replicates = np.array([chain(koopman) for koopman in without]).reshape(-1, size, size)
-    arrays = [*(f(whole) for f in functions), *(jackknife(f, without) for f in functions), replicates]
+    arrays = [
+        *(f(whole) for f in functions),
+        *(jackknife(f, without) for f in functions),
+        replicates,
+    ]
     return CoarseModel(lagtime, *arrays)
 
 
@@ -167,5 +186,7 @@ def _passage_times(chain: np.ndarray, lagtime: int) -> np.ndarray:
     out = np.zeros((size, size))
     for target in range(size):
         rest = np.delete(np.arange(size), target)
-        out[rest, target] = lagtime * np.linalg.solve(np.eye(size - 1) - chain[np.ix_(rest, rest)], np.ones(size - 1))
+        out[rest, target] = lagtime * np.linalg.solve(
+            np.eye(size - 1) - chain[np.ix_(rest, rest)], np.ones(size - 1)
+        )
     return out

@@ -13,7 +13,10 @@ from kmc.estimator import Estimator
 
 
 class EigenfunctionMap(Estimator):
-    """Base of estimators that set ``eigenvalues_`` (k,), ``basis_``, ``coefficients_`` (p, k) and ``means_`` (k,)."""
+    """Base of the estimators of eigenfunctions.
+
+    They set ``eigenvalues_`` (k,), ``basis_``, ``coefficients_`` (p, k) and ``means_`` (k,).
+    """
 
     _transformer = True
 
@@ -23,11 +26,14 @@ class EigenfunctionMap(Estimator):
     means_: np.ndarray
 
     def transform(self, X: Any) -> np.ndarray:
-        """Eigenfunctions at the rows of X (n, d), shape (n, k): mean zero and variance one over the samples fitted."""
+        """Return the eigenfunctions at the rows of X (n, d), shape (n, k).
+
+        They have mean zero and variance one over the samples fitted.
+        """
         return self._modes_at(X)
 
     def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> np.ndarray:
-        """Fit, and return :meth:`transform` of the same X; an iterator of blocks cannot be read again."""
+        """Fit, and return :meth:`transform` of X; an iterator of blocks cannot be read again."""
         return self.fit(X, y, weights).transform(X)  # type: ignore[attr-defined]
 
     def gradient(self, X: Any) -> np.ndarray:
@@ -39,7 +45,9 @@ class EigenfunctionMap(Estimator):
         return out
 
     def diffusion_distance(self, X: Any, Y: Any, t: float) -> np.ndarray:
-        r"""Distances :math:`[\sum_j e^{-2\lambda_j t}(f_j(x) - f_j(y))^2]^{1/2}` (Coifman and Lafon 2006).
+        r"""Return the diffusion distances between points (Coifman and Lafon 2006).
+
+        They are :math:`[\sum_j e^{-2\lambda_j t}(f_j(x) - f_j(y))^2]^{1/2}`.
 
         Parameters
         ----------

@@ -1,6 +1,7 @@
-"""Distances and dihedral angles of atoms, as features that do not depend on the place and orientation of a molecule.
+"""Distances and dihedral angles of atoms: features invariant to a molecule's place and orientation.
 
-Trajectories are arrays of coordinates, or objects of MDTraj or MDAnalysis. These packages are not imported here.
+Trajectories are arrays of coordinates, or objects of MDTraj or MDAnalysis. These packages are not
+imported here.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ def distances(trajectory: Any, pairs: Any = None) -> Any:
 
     Parameters
     ----------
-    trajectory : array_like (n, atoms, 3), mdtraj.Trajectory, MDAnalysis Universe or AtomGroup, or list of these
+    trajectory : array_like (n, atoms, 3), mdtraj.Trajectory, MDAnalysis Universe or AtomGroup, or
+    list of these
         One trajectory, or a list of several. For MDAnalysis, all frames are read from the file.
     pairs : array_like of int, shape (m, 2), optional
         Numbers of atoms, from zero within the trajectory or AtomGroup. All pairs by default.
@@ -31,18 +33,20 @@ def distances(trajectory: Any, pairs: Any = None) -> Any:
     Raises
     ------
     ValueError, TypeError
-        The trajectory has another type or shape, coordinates are not finite, or ``pairs`` are not pairs of its atoms.
+        The trajectory has another type or shape, coordinates are not finite, or ``pairs`` are not
+        pairs of its atoms.
 
     Notes
     -----
-    Periodic images are not considered: make molecules whole first, by ``make_molecules_whole`` of MDTraj or
-    ``unwrap`` of MDAnalysis.
+    Periodic images are not considered: make molecules whole first, by ``make_molecules_whole`` of
+    MDTraj or ``unwrap`` of MDAnalysis.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kmc.spectral import features
-    >>> frames = np.array([[[0.0, 0.0, 0.0], [3.0, 4.0, 0.0], [3.0, 0.0, 0.0]]])  # one frame of three atoms
+    >>> # one frame of three atoms
+    >>> frames = np.array([[[0.0, 0.0, 0.0], [3.0, 4.0, 0.0], [3.0, 0.0, 0.0]]])
     >>> features.distances(frames)
     array([[5., 3., 4.]])
     >>> features.distances(frames, [(1, 2)])
@@ -63,21 +67,25 @@ def dihedrals(trajectory: Any, atoms: Any) -> Any:
 
     Parameters
     ----------
-    trajectory : array_like (n, atoms, 3), mdtraj.Trajectory, MDAnalysis Universe or AtomGroup, or list of these
+    trajectory : array_like (n, atoms, 3), mdtraj.Trajectory, MDAnalysis Universe or AtomGroup, or
+    list of these
         As for :func:`distances`.
     atoms : array_like of int, shape (m, 4)
         Four atoms for each angle, such as ``mdtraj.compute_phi(trajectory)[0]``, or
-        ``[residue.phi_selection().ix for residue in universe.residues[1:]]`` for a protein in MDAnalysis.
+        ``[residue.phi_selection().ix for residue in universe.residues[1:]]`` for a protein in
+        MDAnalysis.
 
     Returns
     -------
     ndarray, shape (n, 2 m), or list of these
-        The m cosines, then the m sines; the angles, with the sign of IUPAC, are ``np.arctan2(sines, cosines)``.
+        The m cosines, then the m sines; the angles, with the sign of IUPAC, are ``np.arctan2(sines,
+        cosines)``.
 
     Raises
     ------
     ValueError, TypeError
-        The trajectory has another type or shape, coordinates are not finite, or ``atoms`` are not fours of its atoms.
+        The trajectory has another type or shape, coordinates are not finite, or ``atoms`` are not
+        fours of its atoms.
 
     Examples
     --------
@@ -97,28 +105,38 @@ def dihedrals(trajectory: Any, atoms: Any) -> Any:
         size = np.hypot(cosine, sine)
         if not np.all(size > 0):
             frame, number = np.argwhere(~(size > 0))[0]
-            raise ValueError(f"atoms[{number}]: three of the atoms are on a line in frame {frame}, and have no angle")
+            raise ValueError(
+                f"atoms[{number}]: three of the atoms are on a line in frame {frame}, and have no "
+                f"angle"
+            )
         return np.hstack([cosine / size, sine / size])
 
     return _featurized(trajectory, "atoms", atoms, 4, turned)
 
 
-def _featurized(trajectory: Any, name: str, atoms: Any, size: int, feature: Callable[[list[np.ndarray]], Any]) -> Any:
-    """Return a feature of the positions of atoms, (n, m, 3) each, in a trajectory or in each one of a list."""
+def _featurized(
+    trajectory: Any, name: str, atoms: Any, size: int, feature: Callable[[list[np.ndarray]], Any]
+) -> Any:
+    """Return a feature of atoms' positions, (n, m, 3) each, in a trajectory or each of a list."""
     if isinstance(trajectory, (list, tuple)) and len(trajectory) and not _is_frame(trajectory[0]):
         return [_featurized(one, name, atoms, size, feature) for one in trajectory]
     count = _number_of_atoms(trajectory)
     numbers = np.column_stack(np.triu_indices(count, 1)) if atoms is None else np.asarray(atoms)
     if numbers.ndim != 2 or numbers.shape[1] != size or numbers.dtype.kind not in "iu":
         raise ValueError(
-            f"{name} has shape {numbers.shape} and type {numbers.dtype}: expected whole numbers, (m, {size})"
+            f"{name} has shape {numbers.shape} and type {numbers.dtype}: expected whole numbers, "
+            f"(m, {size})"
         )
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
-        raise ValueError(f"{name} has numbers from {numbers.min()} to {numbers.max()}: expected 0 to {count - 1}")
+        raise ValueError(
+            f"{name} has numbers from {numbers.min()} to {numbers.max()}: expected 0 to {count - 1}"
+        )
     used, within = np.unique(numbers, return_inverse=True)
     x = as_array("trajectory", _positions(trajectory, used))
     if not np.all(np.isfinite(x)):
-        raise ValueError("trajectory has coordinates that are NaN or infinite: expected finite numbers")
+        raise ValueError(
+            "trajectory has coordinates that are NaN or infinite: expected finite numbers"
+        )
     return feature([x[:, column] for column in within.reshape(numbers.shape).T])
 
 
@@ -136,8 +154,8 @@ def _number_of_atoms(trajectory: Any) -> int:
     shape = np.shape(trajectory)
     if len(shape) != 3 or shape[2] != 3:
         raise ValueError(
-            f"trajectory is a {type(trajectory).__name__} of shape {shape}: expected coordinates (n, atoms, 3), or an "
-            "object of MDTraj or MDAnalysis"
+            f"trajectory is a {type(trajectory).__name__} of shape {shape}: expected coordinates "
+            "(n, atoms, 3), or an object of MDTraj or MDAnalysis"
         )
     return shape[1]
 

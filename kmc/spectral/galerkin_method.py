@@ -34,8 +34,8 @@ class Decomposition:
     eigenvalues_ : ndarray, shape (k,), or None
         For a self-adjoint operator in one basis.
     left, right : Combinations
-        f and g, orthonormal over the weighted samples, with ``values`` (n, k), ``gradients`` (n, k, d) and
-        ``laplacians`` at any points; for eigenvalues, both are the eigenfunctions.
+        f and g, orthonormal over the weighted samples, with ``values`` (n, k), ``gradients`` (n, k,
+        d) and ``laplacians`` at any points; for eigenvalues, both are the eigenfunctions.
     ranks_ : tuple of int
         Numerical ranks of the two bases over the samples.
     """
@@ -62,17 +62,17 @@ def galerkin(
 ) -> Decomposition:
     r"""Decompose the operator of a bilinear form in the span of two bases.
 
-    Algorithm 1 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms":
-    with :math:`L = (E[H(\varphi_i, \psi_j, X)])_{ij}`, Φ and Ψ the second moments of the two bases, find A and B with
-    :math:`A^\top L B` diagonal and :math:`A^\top \Phi A = B^\top \Psi B = I`, by the generalized singular value
-    decomposition of their appendix A.3, or by a symmetric eigenproblem if the form is symmetric and the bases are the
-    same.
+    Algorithm 1 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for
+    spectral algorithms": with :math:`L = (E[H(\varphi_i, \psi_j, X)])_{ij}`, Φ and Ψ the second
+    moments of the two bases, find A and B with :math:`A^\top L B` diagonal and :math:`A^\top \Phi A
+    = B^\top \Psi B = I`, by the generalized singular value decomposition of their appendix A.3, or
+    by a symmetric eigenproblem if the form is symmetric and the bases are the same.
 
     Parameters
     ----------
     form : Form or callable
-        :class:`DirichletForm`, :class:`DifferentialOperator`, :class:`TangentProp`, :class:`AugmentationPairs`, or a
-        callable as in :class:`Bilinear`.
+        :class:`DirichletForm`, :class:`DifferentialOperator`, :class:`TangentProp`,
+        :class:`AugmentationPairs`, or a callable as in :class:`Bilinear`.
     left : Basis
         φ, of p functions: an object of :mod:`kmc.bases`, or your own.
     right : Basis or None
@@ -84,13 +84,15 @@ def galerkin(
     n_components : int, optional
         Number of components; all by default.
     which : {"smallest", "largest"}
-        The end of the spectrum to begin at. Differential operators have compact inverses: only their smallest values
-        can be estimated. For eigenvalues, smallest and largest are algebraic.
+        The end of the spectrum to begin at. Differential operators have compact inverses: only
+        their smallest values can be estimated. For eigenvalues, smallest and largest are algebraic.
     tolerance : float
-        Combinations of functions with a second moment below this fraction of the largest are left out.
+        Combinations of functions with a second moment below this fraction of the largest are left
+        out.
     regularization : float
-        ε >= 0, the paper's way against such combinations (its footnote 6): Φ + εI and Ψ + εI take the place of Φ and Ψ
-        with nothing left out. Values shrink and functions are orthonormal in Φ + εI.
+        ε >= 0, the paper's way against such combinations (its footnote 6): Φ + εI and Ψ + εI take
+        the place of Φ and Ψ with nothing left out. Values shrink and functions are orthonormal in
+        Φ + εI.
     block : int
         Number of samples per block.
 
@@ -101,8 +103,8 @@ def galerkin(
     Raises
     ------
     ValueError
-        Samples or weights are invalid, all functions vanish on the samples, or the form returns values that are not
-        finite or of the wrong shape.
+        Samples or weights are invalid, all functions vanish on the samples, or the form returns
+        values that are not finite or of the wrong shape.
 
     Warns
     -----
@@ -111,8 +113,9 @@ def galerkin(
 
     Notes
     -----
-    If the form annihilates constants (``form.annihilates_constants``), the constant and its eigenvalue 0 are left out:
-    all functions have mean zero. Time is O(n p q) times the cost of the form, memory O(block (p + q) + p q).
+    If the form annihilates constants (``form.annihilates_constants``), the constant and its
+    eigenvalue 0 are left out: all functions have mean zero. Time is O(n p q) times the cost of the
+    form, memory O(block (p + q) + p q).
 
     Examples
     --------
@@ -128,13 +131,17 @@ def galerkin(
     >>> abs(found.left.values([[2.0]])).round(6)  # 2 / √1!, (2² - 1) / √2!, ...
     array([[2.      , 2.12132 , 0.816497, 1.020621]])
 
-    Derivation, <f, g'>, is not self-adjoint; it maps the Hermite polynomial of degree k to √k times that of degree k -
-    1:
+    Derivation, <f, g'>, is not self-adjoint; it maps the Hermite polynomial of degree k to √k times
+    that of degree k - 1:
 
     >>> k = np.arange(5)
-    >>> powers = UserFunctions(lambda x: x**k, lambda x: (k * x ** np.maximum(k - 1, 0))[:, :, None], size=5)
+    >>> powers = UserFunctions(
+    ...     lambda x: x**k, lambda x: (k * x ** np.maximum(k - 1, 0))[:, :, None], size=5
+    ... )
     >>> derivation = DifferentialOperator({((0,), (1,)): 1.0})
-    >>> found = galerkin(derivation, powers, None, nodes[:, None], weights=w, which="largest", n_components=4)
+    >>> found = galerkin(
+    ...     derivation, powers, None, nodes[:, None], weights=w, which="largest", n_components=4
+    ... )
     >>> found.singular_values_.round(6)
     array([2.      , 1.732051, 1.414214, 1.      ])
     """
@@ -159,7 +166,9 @@ def _decomposed(operator, left, right, total, masses, spaces, n_components, whic
     ranks = (spaces[0].shape[1], spaces[-1].shape[1])
     if operator.symmetric and left is right:
         eigenvalues, vectors = eigh(0.5 * (whitened + whitened.T), driver="evr")
-        order = np.arange(count) if which == "smallest" else np.arange(len(eigenvalues))[::-1][:count]
+        order = (
+            np.arange(count) if which == "smallest" else np.arange(len(eigenvalues))[::-1][:count]
+        )
         modes = _combined(left, spaces[0] @ vectors[:, order], masses[0][1], centered)
         return Decomposition(np.abs(eigenvalues[order]), eigenvalues[order], modes, modes, ranks)
     a, values, b = linalg.svd(whitened, full_matrices=False, check_finite=False)
@@ -172,8 +181,8 @@ def _decomposed(operator, left, right, total, masses, spaces, n_components, whic
 def whitening(basis, forms, centered, tolerance) -> np.ndarray:
     """W (p, r) with Wᵀ Φ W = I.
 
-    If the basis has a kernel, it is first made orthonormal in the kernel's space: nearly equal functions lose digits
-    there, but more in Φ, which squares them.
+    If the basis has a kernel, it is first made orthonormal in the kernel's space: nearly equal
+    functions lose digits there, but more in Φ, which squares them.
     """
     raw = forms.get("mass") / forms.weight
     mass = forms.centered_mass() if centered else raw
@@ -186,7 +195,9 @@ def whitening(basis, forms, centered, tolerance) -> np.ndarray:
         first = eigen_whitening(gram, tolerance)
         return first @ eigen_whitening(first.T @ mass @ first, tolerance)
     except linalg.LinAlgError as error:
-        raise ValueError(f"{basis!r}: all its functions are {'constant' if centered else 'zero'} over X") from error
+        raise ValueError(
+            f"{basis!r}: all its functions are {'constant' if centered else 'zero'} over X"
+        ) from error
 
 
 def _regularized(forms, centered, epsilon) -> np.ndarray:
@@ -260,13 +271,18 @@ def _sums(form, left, right, X, weights, block) -> tuple[np.ndarray, list[tuple[
 
 
 def _combined(basis, coefficients, forms, centered):
-    offset = forms.mean @ coefficients / forms.weight if centered else np.zeros(coefficients.shape[1])
+    offset = (
+        forms.mean @ coefficients / forms.weight if centered else np.zeros(coefficients.shape[1])
+    )
     return Combinations(basis, coefficients, offset)
 
 
 def _count(n_components, rank):
     if n_components is not None and n_components > rank:
-        warn(f"n_components={n_components}: the functions have numerical rank {rank} over X, so there are {rank}")
+        warn(
+            f"n_components={n_components}: the functions have numerical rank {rank} over X, so "
+            f"there are {rank}"
+        )
     return rank if n_components is None else int(min(n_components, rank))
 
 
@@ -275,14 +291,18 @@ def _form(form) -> Form:
         return form
     if callable(form):
         return Bilinear(form)
-    raise TypeError(f"form={form!r}: expected a form of kmc.spectral or a callable of (left, right, x, weights)")
+    raise TypeError(
+        f"form={form!r}: expected a form of kmc.spectral or a callable of (left, right, x, weights)"
+    )
 
 
 def _check(n_components, which, tolerance, regularization):
     if not isinstance(which, str) or which not in ("smallest", "largest"):
         raise ValueError(f"which={which!r}: expected 'smallest' or 'largest'")
     if n_components is not None and (not is_whole(n_components) or n_components < 1):
-        raise ValueError(f"n_components={n_components!r}: expected None or a whole number of at least 1")
+        raise ValueError(
+            f"n_components={n_components!r}: expected None or a whole number of at least 1"
+        )
     if not is_number(tolerance) or not 0 <= tolerance < 1:
         raise ValueError(f"tolerance={tolerance!r}: expected a number in [0, 1)")
     if not is_number(regularization) or not 0 <= regularization < np.inf:

@@ -1,16 +1,18 @@
 """Choice of bandwidth and regularization by the modes' performance on held-out samples.
 
-The sum of 1/λ over held-out Rayleigh quotients is maximized: by the variational principle no functions exceed the true
-modes, so that spurious ones are not rewarded. With a score, candidates that this sum hardly distinguishes are compared
-by held-out residuals of L f = λ f. Four fold sums of the same forms suffice for all regularizations.
+The sum of 1/λ over held-out Rayleigh quotients is maximized: by the variational principle no
+functions exceed the true modes, so that spurious ones are not rewarded. With a score, candidates
+that this sum hardly distinguishes are compared by held-out residuals of L f = λ f. Four fold sums
+of the same forms suffice for all regularizations.
 
-Samples at landmarks are never held out: a section of the kernel has no gradient at its own center, and modes that live
-on landmarks alone would pass for slow ones, or with a score for exact ones.
+Samples at landmarks are never held out: a section of the kernel has no gradient at its own center,
+and modes that live on landmarks alone would pass for slow ones, or with a score for exact ones.
 
-Modes are fitted to all samples, to all but each fold, and in half of the functions, to find out which of them the
-samples support. In the samples that they were fitted to, Ritz values are too small by as much as Rayleigh quotients on
-held-out samples are too large (both to second order in the error of the mode): without a score, the geometric mean of
-the two is the estimate. With a score, the eigenvalues are those of the generator applied pointwise.
+Modes are fitted to all samples, to all but each fold, and in half of the functions, to find out
+which of them the samples support. In the samples that they were fitted to, Ritz values are too
+small by as much as Rayleigh quotients on held-out samples are too large (both to second order in
+the error of the mode): without a score, the geometric mean of the two is the estimate. With a
+score, the eigenvalues are those of the generator applied pointwise.
 """
 
 from __future__ import annotations
@@ -51,7 +53,10 @@ MOST_FOR_PARTICIPATION = 5_000
 """Samples at which modes are evaluated, to count the points on which they live."""
 
 MANY = 256
-"""Functions from which on the forms of folds are not combined: modes without a fold start from those of all samples."""
+"""Functions from which on the forms of folds are not combined.
+
+Modes without a fold start from those of all samples.
+"""
 
 APART = 1.5
 """Factor between two bandwidths whose eigenvalues are compared."""
@@ -99,7 +104,9 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> FoldSums:
     parts = accumulate_folds(basis, x, ("mass", "dirichlet"), labels, weights=source.weights)
     if not any(part.weight > 0 for part in parts):
         raise ValueError("weights: expected some that are not zero")
-    mean = reduce(add, [part.get("mean") for part in parts])[: space.basis.size] / sum(part.weight for part in parts)
+    mean = reduce(add, [part.get("mean") for part in parts])[: space.basis.size] / sum(
+        part.weight for part in parts
+    )
     many = space.score is None and space.matrix.shape[1] >= MANY
     if not many:
         parts = [space.combined(part) for part in parts]
@@ -118,7 +125,9 @@ def _folds(space: TrialSpace, source: Source, unit: float) -> tuple[Any, Any]:
     if centers is None or not isinstance(source.x, np.ndarray):
         return folds(source, N_FOLDS)
     points = source.x
-    at_landmark = np.isfinite(cKDTree(centers).query(points, distance_upper_bound=COINCIDENT * unit)[0])
+    at_landmark = np.isfinite(
+        cKDTree(centers).query(points, distance_upper_bound=COINCIDENT * unit)[0]
+    )
     others = np.flatnonzero(~at_landmark)
     if 2 * len(others) < len(points):
         return folds(source, N_FOLDS)
@@ -147,19 +156,25 @@ class GeneratorSearch:
         self._sample = sample
         every = slice(None, None, -(-len(sample.x) // MOST_FOR_PARTICIPATION))
         self._points = sample.x[every]
-        self._weights = np.ones(len(self._points)) if sample.weights is None else sample.weights[every]
+        self._weights = (
+            np.ones(len(self._points)) if sample.weights is None else sample.weights[every]
+        )
         self._rows: list[Row] = []
         self._found: dict[bool, Candidate] = {}
         self._least: Candidate | None = None
-        self._of: dict[float, np.ndarray] = {}  # eigenvalues of the best candidate of each bandwidth
+        # eigenvalues of the best candidate of each bandwidth
+        self._of: dict[float, np.ndarray] = {}
         self._chosen: Candidate | None = None  # before all samples were used
 
     @property
     def best(self) -> Candidate:
-        """The best candidate; modes by the generator are preferred unless their sum of 1/λ is much smaller.
+        """The best candidate.
 
-        A Rayleigh quotient is an upper bound, up to noise. If that of another, plausible candidate is smaller than that
-        of the best, by more than twice their standard errors, it is returned instead, with no accepted mode.
+        Modes by the generator are preferred unless their sum of 1/λ is much smaller.
+
+        A Rayleigh quotient is an upper bound, up to noise. If that of another, plausible candidate
+        is smaller than that of the best, by more than twice their standard errors, it is returned
+        instead, with no accepted mode.
         """
         best, pointwise = self._found[False], self._found.get(True)
         if pointwise is not None and pointwise.judged.better_than(best.judged, 1 - 1 / AGREEMENT):
@@ -189,10 +204,10 @@ class GeneratorSearch:
         }
 
     def sensitivity(self) -> np.ndarray:
-        """How much the logarithms of the best candidate's eigenvalues change with the bandwidth, (k,).
+        """Return how much log λ (k,) of the best candidate changes with the bandwidth.
 
-        The smaller of the changes to the next wider and the next narrower bandwidth: in the range of good bandwidths
-        one of the two is small. Zero if no others were compared.
+        The smaller of the changes to the next wider and the next narrower bandwidth: in the range
+        of good bandwidths one of the two is small. Zero if no others were compared.
         """
         chosen = self.best if self._chosen is None else self._chosen
         own, bandwidth = chosen.judged.eigenvalues, chosen.row.bandwidth
@@ -204,37 +219,60 @@ class GeneratorSearch:
         change = np.full(len(own), np.log(AGREEMENT))
         for other in neighbors:
             k = min(len(own), len(other))
-            change[:k] = np.minimum(change[:k], np.abs(np.log(np.maximum(other[:k], 1e-300) / own[:k])))
+            change[:k] = np.minimum(
+                change[:k], np.abs(np.log(np.maximum(other[:k], 1e-300) / own[:k]))
+            )
         return change
 
     def table(self) -> dict[str, np.ndarray]:
         """``cv_results_``."""
         return {name: np.array([getattr(row, name) for row in self._rows]) for name in Row._fields}
 
-    def _candidates_in(self, space: TrialSpace, bandwidth: float, source: Source) -> list[Candidate]:
+    def _candidates_in(
+        self, space: TrialSpace, bandwidth: float, source: Source
+    ) -> list[Candidate]:
         """Return the candidate with the best regularization.
 
-        With a score, also return the candidate whose modes are those of the generator in the same subspace.
+        With a score, also return the candidate whose modes are those of the generator in the same
+        subspace.
         """
         sums = fold_sums(space, source, self._unit)
-        evidence = Evidence(sums, [] if sums.many else sums.pencils(sums.parts), self._points, self._weights)
+        evidence = Evidence(
+            sums, [] if sums.many else sums.pencils(sums.parts), self._points, self._weights
+        )
 
         def candidate(epsilon: float, pointwise: bool) -> Candidate:
             judged = judge(evidence, epsilon, self._count, pointwise)
             rank = len(sums.whole.mass)
-            row = Row(bandwidth, epsilon, rank, pointwise, judged.accepted, judged.criterion, judged.residual)
+            row = Row(
+                bandwidth,
+                epsilon,
+                rank,
+                pointwise,
+                judged.accepted,
+                judged.criterion,
+                judged.residual,
+            )
             self._rows.append(row)
             found = Candidate(row, judged, space, sums.mean)
-            if judged.plausible and (self._least is None or _first(found, 1.0) < _first(self._least, 1.0)):
+            if judged.plausible and (
+                self._least is None or _first(found, 1.0) < _first(self._least, 1.0)
+            ):
                 self._least = found
             return found
 
-        best = max((candidate(epsilon, False) for epsilon in self._epsilons), key=lambda one: one.judged.criterion)
+        best = max(
+            (candidate(epsilon, False) for epsilon in self._epsilons),
+            key=lambda one: one.judged.criterion,
+        )
         return [best] if space.score is None else [best, candidate(best.row.regularization, True)]
 
 
 def _is_better(one: Candidate, other: Candidate) -> bool:
-    """Of two bandwidths; modes by the samples are compared as without a score, so that it cannot make them worse."""
+    """Return whether ``one`` is better than ``other``, of two bandwidths.
+
+    Modes by the samples are compared as without a score, so that it cannot make them worse.
+    """
     if one.row.pointwise:
         return one.judged.better_than(other.judged)
     return one.judged.criterion > other.judged.criterion
@@ -247,15 +285,16 @@ def _first(candidate: Candidate, errors: float) -> float:
 
 SPACE = 8
 LEAST_SPACE = 128
-"""Functions of the subspace in which the generator is applied: so many for each mode, and at least this number."""
+"""Functions of the subspace for the generator: so many for each mode, and at least this number."""
 
 LEAST_MASS = 0.02
-"""Held-out fraction of a mode's variance below which the mode is an artifact of the samples that it was fitted to."""
+"""Held-out share of a mode's variance below which the mode is an artifact of the fitted samples."""
 
 LEAST_POINTS = 20
 LEAST_SHARE = 1 / 6
-"""Points on which an accepted mode lives, (Σ w f²)² / Σ w² f⁴: at least so many, or this share of a small sample; with
-the generator, whose eigenvalues are not averages over the sample, a quarter of that."""
+"""Points on which an accepted mode lives, (Σ w f²)² / Σ w² f⁴: at least so many, or this share of a
+small sample; with the generator, whose eigenvalues are not averages over the sample, a quarter of
+that."""
 
 LARGEST_ERROR = 0.2
 ERROR_OF_ONE = 2.0
@@ -265,14 +304,15 @@ MOST_ERROR = 0.75
 """The same of a plausible one."""
 
 AGREEMENT = 1.5
-"""Largest factor between the estimate of an accepted eigenvalue and any other one: the Rayleigh quotient on held-out
-samples, the value in half of the functions, and with a score a lower bound by the residual.
+"""Largest factor between the estimate of an accepted eigenvalue and any other one: the Rayleigh
+quotient on held-out samples, the value in half of the functions, and with a score a lower bound by
+the residual.
 """
 
 MOST_BOUND = 1 - 1 / AGREEMENT
 
 FURTHER = 8
-"""Ritz values beyond those of the requested modes, for the distance of an eigenvalue from the rest of the spectrum."""
+"""Ritz values beyond the requested modes, for an eigenvalue's distance from the other ones."""
 
 TIE = 0.05
 """Relative difference of two sums of 1/λ below which the residuals decide."""
@@ -288,7 +328,8 @@ class Judged(NamedTuple):
     plausible: int  # at least as many: also those that are known less well, or live on few points
     bounds: np.ndarray  # (k,) on the relative errors by residuals; NaN without a score
     criterion: float  # sum over the accepted modes of 1 / Rayleigh quotient, held-out
-    residual: float  # sum over the requested modes of the bounds, at most one each; NaN without a score
+    # sum over the requested modes of the bounds, at most one each; NaN without a score
+    residual: float
 
     def first(self, k: int) -> Judged:
         """Return the k slowest modes as the accepted ones."""
@@ -316,7 +357,8 @@ class Evidence(NamedTuple):
     """What is known of the functions of a trial space from the samples."""
 
     sums: FoldSums
-    folds: list[tuple[Pencil, Pencil]]  # of all samples but a fold, and of that fold; not used with many functions
+    # of all samples but a fold, and of that fold; not used with many functions
+    folds: list[tuple[Pencil, Pencil]]
     points: np.ndarray  # (m, d), samples
     weights: np.ndarray  # (m,)
 
@@ -352,10 +394,22 @@ def judge(evidence: Evidence, regularization: float, count: int, pointwise: bool
     k = min(len(found.eigenvalues) for found in [modes, *left_out]) if len(parts) > 1 else 0
     if k == 0 or not all(np.all(found.eigenvalues[:k] > 0) for found in [modes, *left_out]):
         none = np.empty(0)
-        return Judged(modes.first(0), none, none, 0, 0, none, 0.0, np.nan if whole.square is None else float(count))
+        return Judged(
+            modes.first(0),
+            none,
+            none,
+            0,
+            0,
+            none,
+            0.0,
+            np.nan if whole.square is None else float(count),
+        )
     modes, left_out = modes.first(k), [found.first(k) for found in left_out]
     mass, energy, misfit = (
-        np.array(rows) for rows in zip(*((*energies(f, part), residuals(f, part)) for f, part in zip(left_out, parts)))
+        np.array(rows)
+        for rows in zip(
+            *((*energies(f, part), residuals(f, part)) for f, part in zip(left_out, parts))
+        )
     )
     alive = np.all((mass > LEAST_MASS) & (energy > 0), axis=0)
     quotients = energy.sum(axis=0) / np.where(alive, mass.sum(axis=0), 1.0)
@@ -363,7 +417,9 @@ def judge(evidence: Evidence, regularization: float, count: int, pointwise: bool
     eigenvalues = modes.eigenvalues * (1.0 if pointwise else np.exp(0.5 * optimism))
     half = fit(whole.leading(max(len(whole.mass) // 2, k))).eigenvalues[:k]
     good = alive & (np.abs(optimism) < np.log(AGREEMENT) * (1 if pointwise else 2))
-    good[: len(half)] &= np.abs(np.log(np.maximum(half, 1e-300) / modes.eigenvalues[: len(half)])) < np.log(AGREEMENT)
+    good[: len(half)] &= np.abs(
+        np.log(np.maximum(half, 1e-300) / modes.eigenvalues[: len(half)])
+    ) < np.log(AGREEMENT)
     good[len(half) :] = False
     bounds = _error_bounds(whole, regularization, modes.eigenvalues, misfit.mean(axis=0))
     if pointwise:
@@ -382,7 +438,9 @@ def judge(evidence: Evidence, regularization: float, count: int, pointwise: bool
     residual = float(np.sum(np.minimum(bounds[:accepted], 1.0))) + count - accepted
     typical = np.exp(np.mean(np.log(energy[:, :accepted] / mass[:, :accepted]), axis=0))
     criterion = float(np.sum(1 / np.maximum(quotients[:accepted], typical)))
-    return Judged(modes, eigenvalues, eigenvalues * errors, accepted, plausible, bounds, criterion, residual)
+    return Judged(
+        modes, eigenvalues, eigenvalues * errors, accepted, plausible, bounds, criterion, residual
+    )
 
 
 def _leading(good: np.ndarray) -> int:
@@ -395,15 +453,20 @@ def _fit(pencil: Pencil, regularization: float, count: int, pointwise: bool) -> 
     if not pointwise:
         return ritz(pencil, subspace(pencil, regularization, count))
     try:
-        return refined(pencil, subspace(pencil, regularization, max(SPACE * count, LEAST_SPACE)), count)
+        return refined(
+            pencil, subspace(pencil, regularization, max(SPACE * count, LEAST_SPACE)), count
+        )
     except linalg.LinAlgError:
         return GeneratorModes(np.empty(0), np.empty((len(pencil.mass), 0)))
 
 
-def _error_bounds(pencil: Pencil, regularization: float, eigenvalues: np.ndarray, misfit: np.ndarray) -> np.ndarray:
-    """Bounds on the relative errors of eigenvalues by the residuals |L f - λ f|² / λ², after Temple; NaN without.
+def _error_bounds(
+    pencil: Pencil, regularization: float, eigenvalues: np.ndarray, misfit: np.ndarray
+) -> np.ndarray:
+    """Bound the relative errors of eigenvalues by the residuals |L f - λ f|² / λ², after Temple.
 
-    The true eigenvalue is at least λ - |L f - λ f|² / (ν - λ), where ν is the next one. An eigenvalue within the factor
+    The bounds are NaN without residuals. The true eigenvalue is at least
+    λ - |L f - λ f|² / (ν - λ), where ν is the next one. An eigenvalue within the factor
     ``AGREEMENT`` of λ does not count as another one, since mixing the two does no harm.
     """
     if pencil.square is None:

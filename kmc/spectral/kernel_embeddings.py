@@ -1,4 +1,7 @@
-"""Embeddings of points whose inner products approximate a kernel: random, by principal components, and by landmarks."""
+"""Embeddings of points whose inner products approximate a kernel.
+
+They are random, by principal components, or by landmarks.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,14 @@ BLOCK = 2048
 """Points per block."""
 
 ROUNDING = 100.0 * np.finfo(float).eps
-"""Fraction of the trace of a kernel matrix: if less remains after centering, it is rounding error."""
+"""Fraction of a kernel matrix's trace: if less remains after centering, it is rounding error."""
 
 
 class KernelEmbedding(Estimator, ABC):
-    """Base of the embeddings x -> Pᵀ k(x) - c, where k(x) are the values of the kernel between x and a subsample.
+    """Base of the embeddings x -> Pᵀ k(x) - c.
 
-    A subclass's ``_project`` computes the matrix P and the constant c.
+    Here k(x) are the values of the kernel between x and a subsample. A subclass's ``_project``
+    computes the matrix P and the constant c.
     """
 
     _transformer = True
@@ -58,7 +62,8 @@ class KernelEmbedding(Estimator, ABC):
 
         Parameters
         ----------
-        X : array_like, shape (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+        X : array_like, shape (n, d), memory map, dask array, iterator of blocks (k, d), or list of
+        these
             n >= 2, not all of them equal. It is read once, in blocks.
         y : None
             Ignored.
@@ -70,8 +75,8 @@ class KernelEmbedding(Estimator, ABC):
         Raises
         ------
         ValueError, TypeError
-            Points are not finite, too few or all equal, the kernel is constant over them, or a parameter is out of its
-            range; the message names it.
+            Points are not finite, too few or all equal, the kernel is constant over them, or a
+            parameter is out of its range; the message names it.
         """
         check_count(self, "n_components", 1)
         check_count(self, "n_basis", 2)
@@ -84,7 +89,8 @@ class KernelEmbedding(Estimator, ABC):
             subsample = draw([self._check_points(X, fitting=True, least=2)], self.n_basis, rng)
         if np.all(subsample == subsample[0]):
             raise ValueError(
-                f"all {len(subsample)} points drawn from X are equal, {subsample[0]}: an embedding needs distinct ones"
+                f"all {len(subsample)} points drawn from X are equal, {subsample[0]}: an "
+                f"embedding needs distinct ones"
             )
         self.landmarks_ = subsample
         self.bandwidth_ = self._bandwidth(subsample)
@@ -97,11 +103,13 @@ class KernelEmbedding(Estimator, ABC):
         """Images of the rows of X, shape (n, n_components); X as in :meth:`fit`."""
         self._check_fitted()
         if is_stream(X):
-            return np.concatenate([self._images(self._check_points(block.x)) for block in blocks(X, BLOCK)])
+            return np.concatenate(
+                [self._images(self._check_points(block.x)) for block in blocks(X, BLOCK)]
+            )
         return self._images(self._check_points(X))
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit, and return the images of the same points; X is read twice, so it cannot be an iterator."""
+        """Fit, and return the points' images; X is read twice, so it cannot be an iterator."""
         check_repeatable(X)
         return self.fit(X).transform(X)
 
@@ -118,7 +126,9 @@ class KernelEmbedding(Estimator, ABC):
         if not isinstance(self.bandwidth, str):
             return self.bandwidth
         if self.bandwidth != "median":
-            raise ValueError(f"bandwidth={self.bandwidth!r}: expected 'median' or a positive number")
+            raise ValueError(
+                f"bandwidth={self.bandwidth!r}: expected 'median' or a positive number"
+            )
         return median_distance(points) if isinstance(self.kernel, str) else 1.0
 
     def _images(self, x):
@@ -133,19 +143,25 @@ def check_repeatable(X: Any) -> None:
     """Raise ValueError for an iterator, or a list with one in it."""
     if any(is_iterator(part) for part in trajectories(X, 2)):
         raise ValueError(
-            "X is an iterator, which can be read only once, and is needed twice: fit with one, transform another"
+            "X is an iterator, which can be read only once, and is needed twice: fit with one, "
+            "transform another"
         )
 
 
 def draw(parts: Any, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw rows without replacement from parts (k, d) that are seen once: the result does not depend on the parts.
+    """Draw rows without replacement from parts (k, d) that are seen once.
 
-    Every row gets a uniform key, and the rows with the ``count`` smallest keys are kept, in their order.
+    The result does not depend on the parts. Every row gets a uniform key, and the rows with the
+    ``count`` smallest keys are kept, in their order.
     """
     rows = keys = None
     for part in parts:
         fresh = rng.random(len(part))
-        rows, keys = (part, fresh) if rows is None else (np.concatenate([rows, part]), np.concatenate([keys, fresh]))
+        rows, keys = (
+            (part, fresh)
+            if rows is None
+            else (np.concatenate([rows, part]), np.concatenate([keys, fresh]))
+        )
         if len(rows) > count:
             kept = np.sort(np.argpartition(keys, count)[:count])
             rows, keys = rows[kept], keys[kept]
@@ -165,15 +181,23 @@ def centered(gram: np.ndarray) -> np.ndarray:
     mean = gram.mean(axis=0)
     out = gram - mean - mean[:, None] + mean.mean()
     if np.linalg.norm(out) <= ROUNDING * np.trace(gram):
-        raise ValueError("bandwidth: the kernel is constant over the points, up to rounding; use a smaller one")
+        raise ValueError(
+            "bandwidth: the kernel is constant over the points, up to rounding; use a smaller one"
+        )
     return out
 
 
 def leading(axes: np.ndarray, count: int, what: str, size: int) -> np.ndarray:
-    """Return the first ``count`` columns of axes (m, r), or all of them with a KmcWarning if there are fewer."""
+    """Return the first ``count`` columns of axes (m, r).
+
+    If there are fewer, return all of them with a KmcWarning.
+    """
     rank = axes.shape[1]
     if rank < count:
-        message = f"n_components={count}: {what} of {size} points has rank {rank}, so there are {rank} components"
+        message = (
+            f"n_components={count}: {what} of {size} points has rank {rank}, "
+            f"so there are {rank} components"
+        )
         warn(message)
     return np.ascontiguousarray(axes[:, :count])
 
@@ -181,30 +205,31 @@ def leading(axes: np.ndarray, count: int, what: str, size: int) -> np.ndarray:
 class KernelJL(KernelEmbedding):
     r"""Gaussian sketch of kernel features, in the sense of Johnson and Lindenstrauss.
 
-    With the kernel matrix :math:`\bar K` of a subsample :math:`X_1, \dots, X_n`, centered, and a matrix Z (d, n) of
-    independent standard normal numbers, a point is mapped to
+    With the kernel matrix :math:`\bar K` of a subsample :math:`X_1, \dots, X_n`, centered, and a
+    matrix Z (d, n) of independent standard normal numbers, a point is mapped to
 
     .. math:: x \mapsto \frac{1}{n^{3/2} \sqrt d}\, Z \bar K\, \bar k(x), \qquad
               \bar k(x)_i = \langle k(x, \cdot) - \mu,\; k(X_i, \cdot) - \mu \rangle, \quad
               \mu = \frac1n \sum_i k(X_i, \cdot):
 
-    the centered K-JL of Kpotufe and Sriperumbudur (2020), "Gaussian sketching yields a J-L lemma in RKHS", sections 3
-    and 5, or, with ``center=False``, their equation 1 as it is written, with K and k in place of :math:`\bar K` and
-    :math:`\bar k`. Inner products of images estimate :math:`\langle f, \Sigma^3 g \rangle` of features f and g, with
-    Σ the covariance operator, or the second moments if nothing is centered (theorem 1), so that points far apart along
-    the leading directions of kernel PCA stay far apart,
-    at the cost of two matrix products.
+    the centered K-JL of Kpotufe and Sriperumbudur (2020), "Gaussian sketching yields a J-L lemma in
+    RKHS", sections 3 and 5, or, with ``center=False``, their equation 1 as it is written, with K
+    and k in place of :math:`\bar K` and :math:`\bar k`. Inner products of images estimate
+    :math:`\langle f, \Sigma^3 g \rangle` of features f and g, with Σ the covariance operator, or
+    the second moments if nothing is centered (theorem 1), so that points far apart along the
+    leading directions of kernel PCA stay far apart, at the cost of two matrix products.
 
     Parameters
     ----------
     n_components : int
-        Dimension d of the embedding. More components give a better estimate, also beyond the rank of the kernel matrix.
+        Dimension d of the embedding. More components give a better estimate, also beyond the rank
+        of the kernel matrix.
     kernel : str or kernel
-        A name or an object of :mod:`kmc.kernels`. The paper's Gaussian kernel exp(-|x - y|²/σ²) is kmc's with
-        bandwidth σ/√2.
+        A name or an object of :mod:`kmc.kernels`. The paper's Gaussian kernel exp(-|x - y|²/σ²) is
+        kmc's with bandwidth σ/√2.
     bandwidth : float or "median"
-        In the units of X; "median" is the median distance in the subsample. A kernel object has its own scale:
-        "median" keeps it, a number multiplies it.
+        In the units of X; "median" is the median distance in the subsample. A kernel object has its
+        own scale: "median" keeps it, a number multiplies it.
     n_basis : int
         Size n of the subsample, drawn without replacement; all points if there are fewer.
     random_state : int, Generator or None
@@ -226,8 +251,9 @@ class KernelJL(KernelEmbedding):
 
     Notes
     -----
-    A fit takes O(n_basis² n_components) time and O(n_basis²) memory and reads X once, in blocks; ``transform`` takes
-    O(n_basis n_components) time per point, and O(n_basis) memory per point of a block.
+    A fit takes O(n_basis² n_components) time and O(n_basis²) memory and reads X once, in blocks;
+    ``transform`` takes O(n_basis n_components) time per point, and O(n_basis) memory per point of a
+    block.
 
     Examples
     --------
@@ -265,23 +291,25 @@ class KernelJL(KernelEmbedding):
 
 
 class KernelPCA(KernelEmbedding):
-    r"""Kernel principal component analysis (Schölkopf, Smola and Müller 1998) on a subsample, extended to all points.
+    r"""Kernel principal component analysis on a subsample, extended to all points.
 
-    With the eigenpairs :math:`(\lambda_k, \alpha_k)` of the centered kernel matrix of a subsample
-    :math:`X_1, \dots, X_n`, a point is mapped to
-    :math:`\lambda_k^{-1/2} \sum_i \alpha_{ki}\, \langle k(x, \cdot) - \mu, k(X_i, \cdot) \rangle`, its coordinate along
-    the k-th principal axis, of unit length in the kernel's space; μ is the mean of the :math:`k(X_i, \cdot)`. Kpotufe
-    and Sriperumbudur (2020), section 5.2, compare their sketch with this on large data.
+    The method is that of Schölkopf, Smola and Müller (1998). With the eigenpairs :math:`(\lambda_k,
+    \alpha_k)` of the centered kernel matrix of a subsample :math:`X_1, \dots, X_n`, a point is
+    mapped to :math:`\lambda_k^{-1/2} \sum_i \alpha_{ki}\, \langle k(x, \cdot) - \mu, k(X_i, \cdot)
+    \rangle`, its coordinate along the k-th principal axis, of unit length in the kernel's space; μ
+    is the mean of the :math:`k(X_i, \cdot)`. Kpotufe and Sriperumbudur (2020), section 5.2, compare
+    their sketch with this on large data.
 
     Parameters
     ----------
     n_components : int
-        Number of axes. If the centered kernel matrix has a smaller rank, there are fewer, with a warning.
+        Number of axes. If the centered kernel matrix has a smaller rank, there are fewer, with a
+        warning.
     kernel : str or kernel
         A name or an object of :mod:`kmc.kernels`.
     bandwidth : float or "median"
-        In the units of X; "median" is the median distance in the subsample. A kernel object has its own scale:
-        "median" keeps it, a number multiplies it.
+        In the units of X; "median" is the median distance in the subsample. A kernel object has its
+        own scale: "median" keeps it, a number multiplies it.
     n_basis : int
         Size n of the subsample, drawn without replacement; all points if there are fewer.
     random_state : int, Generator or None
@@ -301,9 +329,9 @@ class KernelPCA(KernelEmbedding):
 
     Notes
     -----
-    A fit takes O(n_basis³) time and O(n_basis²) memory and reads X once, in blocks; ``transform`` takes
-    O(n_basis n_components) time per point, and O(n_basis) memory per point of a block. The sign of an axis is such that
-    the largest coefficient of a point of the subsample is positive.
+    A fit takes O(n_basis³) time and O(n_basis²) memory and reads X once, in blocks; ``transform``
+    takes O(n_basis n_components) time per point, and O(n_basis) memory per point of a block. The
+    sign of an axis is such that the largest coefficient of a point of the subsample is positive.
 
     Examples
     --------
@@ -321,7 +349,8 @@ class KernelPCA(KernelEmbedding):
 
     def _project(self, gram, rng):
         n, matrix = len(gram), centered(gram)
-        # for a wide kernel, little remains after centering, and the rounding of the whole matrix is in the remainder
+        # for a wide kernel, little remains after centering, and the rounding of the whole matrix is
+        # in the remainder
         tolerance = max(2e-8, ROUNDING * np.trace(gram) / np.linalg.norm(matrix))
         few = eigen_whitening(matrix, tolerance, self.n_components)
         axes = leading(few, self.n_components, "the centered kernel matrix", n)
@@ -333,10 +362,11 @@ class KernelPCA(KernelEmbedding):
 class NystromEmbedding(KernelEmbedding):
     r"""Nyström embedding of kernel features, of a given rank.
 
-    Inner products of images are those of :math:`\tilde K_N = K_{(N,n)} K^\dagger_{(d)} K_{(N,n)}^\top`, where
-    :math:`K^\dagger_{(d)}` is the pseudo-inverse of the best rank-d approximation of the kernel matrix K of a subsample
-    of size n, as used by Kpotufe and Sriperumbudur (2020), section 5.2, for kernel k-means: a point is mapped to
-    :math:`S_d^{-1/2} V_d^\top k(x)`, with the d leading eigenpairs of K.
+    Inner products of images are those of :math:`\tilde K_N = K_{(N,n)} K^\dagger_{(d)}
+    K_{(N,n)}^\top`, where :math:`K^\dagger_{(d)}` is the pseudo-inverse of the best rank-d
+    approximation of the kernel matrix K of a subsample of size n, as used by Kpotufe and
+    Sriperumbudur (2020), section 5.2, for kernel k-means: a point is mapped to :math:`S_d^{-1/2}
+    V_d^\top k(x)`, with the d leading eigenpairs of K.
 
     Parameters
     ----------
@@ -345,8 +375,8 @@ class NystromEmbedding(KernelEmbedding):
     kernel : str or kernel
         A name or an object of :mod:`kmc.kernels`.
     bandwidth : float or "median"
-        In the units of X; "median" is the median distance in the subsample. A kernel object has its own scale:
-        "median" keeps it, a number multiplies it.
+        In the units of X; "median" is the median distance in the subsample. A kernel object has its
+        own scale: "median" keeps it, a number multiplies it.
     n_basis : int
         Size n of the subsample, drawn without replacement; all points if there are fewer.
     random_state : int, Generator or None
@@ -363,8 +393,8 @@ class NystromEmbedding(KernelEmbedding):
 
     Notes
     -----
-    A fit takes O(n_basis³) time and O(n_basis²) memory and reads X once, in blocks; ``transform`` takes
-    O(n_basis n_components) time per point, and O(n_basis) memory per point of a block.
+    A fit takes O(n_basis³) time and O(n_basis²) memory and reads X once, in blocks; ``transform``
+    takes O(n_basis n_components) time per point, and O(n_basis) memory per point of a block.
 
     Examples
     --------

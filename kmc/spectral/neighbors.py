@@ -1,4 +1,4 @@
-"""Squared distances between a sample and points, to the nearest neighbors or to all, and graph weights."""
+"""Squared distances from points to the nearest neighbors or all of a sample, and graph weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = 1024
 
 
 REACH = 3.0
-"""Distance of the last neighbor of a typical point, in bandwidths: beyond it the weights are below .011."""
+"""Distance of a typical point's last neighbor, in bandwidths: weights beyond it are below .011."""
 
 
 class Neighbors:
@@ -28,8 +28,8 @@ class Neighbors:
     points : ndarray, shape (n, d)
         For the metric "precomputed" their distances, (n, n).
     count : int or None
-        Each point is joined with its ``count`` nearest points, including itself, and with those that have it as a
-        neighbor; None: with all.
+        Each point is joined with its ``count`` nearest points, including itself, and with those
+        that have it as a neighbor; None: with all.
     metric : str or callable
         "euclidean", "precomputed", or what :func:`scipy.spatial.distance.cdist` takes.
 
@@ -48,7 +48,10 @@ class Neighbors:
             self.distances, self._indices = self.nearest(points)
 
     def nearest(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Squared distances (m, count) from the rows of x to the nearest points of the sample, and their numbers."""
+        """Return the squared distances (m, count) from the rows of x to the nearest sample points.
+
+        Also return the numbers of these points.
+        """
         if self.count is None:
             s = self._squares(x)
             return s, np.broadcast_to(np.arange(len(self.points)), s.shape)
@@ -73,7 +76,9 @@ class Neighbors:
                 indices = np.argpartition(s, count - 1, axis=1)[:, :count]
             near = np.take_along_axis(s, indices, axis=1)
             order = np.argsort(near, axis=1, kind="stable")
-            parts.append((np.sqrt(np.take_along_axis(near, order, 1)), np.take_along_axis(indices, order, 1)))
+            parts.append(
+                (np.sqrt(np.take_along_axis(near, order, 1)), np.take_along_axis(indices, order, 1))
+            )
         return np.concatenate([r for r, _ in parts]), np.concatenate([i for _, i in parts])
 
     def _squares(self, x: np.ndarray) -> np.ndarray:
@@ -86,8 +91,8 @@ class Neighbors:
             return cdist(x, self.points, self.metric) ** 2
         except ValueError as error:
             raise ValueError(
-                f"metric={self.metric!r}: {error}; expected 'euclidean', 'precomputed', or a name or function that "
-                "scipy.spatial.distance.cdist takes"
+                f"metric={self.metric!r}: {error}; expected 'euclidean', 'precomputed', or a name "
+                "or function that scipy.spatial.distance.cdist takes"
             ) from error
 
     def rows(self, h: np.ndarray) -> Iterator[tuple[slice, Any]]:
@@ -105,7 +110,8 @@ class Neighbors:
     def matrix(self, h: np.ndarray, loop: float = 1.0) -> Any:
         """Return the symmetric weights (n, n) for bandwidths (n,).
 
-        They are sparse, or dense if all points are joined. ``loop`` is the weight of a point with itself.
+        They are sparse, or dense if all points are joined. ``loop`` is the weight of a point with
+        itself.
         """
         if self.distances is None:
             weights = gaussian(self._squares(self.points), h[:, None] * h)
@@ -113,7 +119,9 @@ class Neighbors:
             return weights
         n, k = self.distances.shape
         values = gaussian(self.distances, h[:, None] * h[self._indices])
-        directed = sparse.csr_array((values.ravel(), self._indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+        directed = sparse.csr_array(
+            (values.ravel(), self._indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n)
+        )
         weights = directed.maximum(directed.T).tocsr()
         weights.setdiag(loop)
         return weights
@@ -122,10 +130,15 @@ class Neighbors:
 def check_distances(x: np.ndarray) -> None:
     """Raise ValueError unless x (n, n) are distances between n points."""
     square = x.shape[0] == x.shape[1]
-    if not square or np.any(x < 0) or np.any(np.diag(x) != 0) or not np.allclose(x, x.T, rtol=1e-9, atol=0.0):
+    if (
+        not square
+        or np.any(x < 0)
+        or np.any(np.diag(x) != 0)
+        or not np.allclose(x, x.T, rtol=1e-9, atol=0.0)
+    ):
         raise ValueError(
-            f"X has shape {x.shape}: for metric='precomputed' expected distances (n, n), symmetric, not negative, and "
-            "zero on the diagonal"
+            f"X has shape {x.shape}: for metric='precomputed' expected distances (n, n), "
+            "symmetric, not negative, and zero on the diagonal"
         )
 
 
@@ -151,7 +164,9 @@ def gaussian(s: np.ndarray, square: Any) -> np.ndarray:
 
 
 def dimension(r: np.ndarray) -> int:
-    """Dimension of data with distances (n, k) to neighbors, ascending: by maximum likelihood, rounded.
+    """Estimate the dimension of data by maximum likelihood, rounded.
+
+    The distances (n, k) to neighbors are ascending.
 
     Levina and Bickel (2005), "Maximum likelihood estimation of intrinsic dimension".
     """
@@ -161,9 +176,10 @@ def dimension(r: np.ndarray) -> int:
 
 
 def local_bandwidths(neighbors: Neighbors) -> np.ndarray:
-    """Bandwidths (n,) proportional to q^(-1/d) for a density q in d dimensions: all see about as many neighbors.
+    """Return bandwidths (n,) proportional to q^(-1/d) for a density q in d dimensions.
 
-    The density is a kernel estimate whose own bandwidths are distances of neighbors.
+    All see about as many neighbors. The density is a kernel estimate whose own bandwidths are
+    distances of neighbors.
 
     Raises
     ------
@@ -174,8 +190,8 @@ def local_bandwidths(neighbors: Neighbors) -> np.ndarray:
     middle = r[:, r.shape[1] // 2]
     if not np.all(middle > 0):
         raise ValueError(
-            f"bandwidth='auto': {r.shape[1] // 2} neighbors of some point in X are at distance zero from it; drop "
-            "repeated points, raise n_neighbors or give a bandwidth"
+            f"bandwidth='auto': {r.shape[1] // 2} neighbors of some point in X are at distance "
+            "zero from it; drop repeated points, raise n_neighbors or give a bandwidth"
         )
     d = dimension(r)
     density = gaussian(r[:, 1:] ** 2, (0.5 * middle[:, None]) ** 2).sum(axis=1) / middle**d
@@ -184,5 +200,8 @@ def local_bandwidths(neighbors: Neighbors) -> np.ndarray:
 
 
 def exponent(d: int) -> float:
-    """β of bandwidths proportional to q^β in d dimensions: as many neighbors everywhere, but not as wide in tails."""
+    """Return β of bandwidths proportional to q^β in d dimensions.
+
+    They have as many neighbors everywhere, but are not as wide in tails.
+    """
     return -1.0 / max(d, 2)

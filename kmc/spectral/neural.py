@@ -44,11 +44,12 @@ class NeuralEigenfunctions(EigenfunctionMap):
 
     .. math:: \frac{2}{\mu} \sum_j E[H(f_j, f_j, X)] + E[(f(X)^\top f(X'))^2] - 2 E|f(X)|^2 + p,
 
-    equations 17 and 18 of Cabannes and Bach (2023), whose minimum spans the eigenfunctions with eigenvalues below μ. X
-    and X' are independent batches, so that the gradients are unbiased. The constant is a further, fixed output, which
-    gives the others mean zero. In the span of the trained outputs the eigenproblem is then solved over all
-    samples by :func:`galerkin`: this separates the eigenfunctions, and undoes the shrinkage by :math:`\sqrt{1 -
-    \lambda/\mu}`. For an optimizer of your own, or two networks, there is :func:`spectral_loss`.
+    equations 17 and 18 of Cabannes and Bach (2023), whose minimum spans the eigenfunctions with
+    eigenvalues below μ. X and X' are independent batches, so that the gradients are unbiased. The
+    constant is a further, fixed output, which gives the others mean zero. In the span of the
+    trained outputs the eigenproblem is then solved over all samples by :func:`galerkin`: this
+    separates the eigenfunctions, and undoes the shrinkage by :math:`\sqrt{1 - \lambda/\mu}`. For an
+    optimizer of your own, or two networks, there is :func:`spectral_loss`.
 
     Needs PyTorch: ``pip install "kernelmc[torch]"``.
 
@@ -60,14 +61,16 @@ class NeuralEigenfunctions(EigenfunctionMap):
     hidden_layer_sizes : sequence of int
         Hidden layers of a multilayer perceptron.
     module : torch.nn.Module, optional
-        Your own network instead, from standardized points (n, d) to (n, p), p >= n_components. It is copied,
-        and trained in double precision.
+        Your own network instead, from standardized points (n, d) to (n, p), p >= n_components. It
+        is copied, and trained in double precision.
     cutoff : float, array_like (p,) or "auto"
-        μ: eigenvalues above it cannot be found. "auto" is twice the estimate of the last requested eigenvalue in a
-        small basis of kernel sections. Different numbers for the p outputs separate the eigenfunctions in training.
+        μ: eigenvalues above it cannot be found. "auto" is twice the estimate of the last requested
+        eigenvalue in a small basis of kernel sections. Different numbers for the p outputs separate
+        the eigenfunctions in training.
     regularizer : {"contrastive", "covariance"}
-        How the outputs are kept orthonormal: as above, by products of two batches, or by the covariance of both batches
-        together, as in whitening, with less noise and a bias of the order 1 / ``batch_size``.
+        How the outputs are kept orthonormal: as above, by products of two batches, or by the
+        covariance of both batches together, as in whitening, with less noise and a bias of the
+        order 1 / ``batch_size``.
     max_iter : int
         Number of optimization steps.
     batch_size : int
@@ -131,8 +134,8 @@ class NeuralEigenfunctions(EigenfunctionMap):
         Parameters
         ----------
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-            n >= 2, not all of them equal. Batches are read from the source; the points of an iterator are collected in
-            memory.
+            n >= 2, not all of them equal. Batches are read from the source; the points of an
+            iterator are collected in memory.
         y : None
             Ignored.
         weights : array_like (n,), or in blocks as X, optional
@@ -147,8 +150,8 @@ class NeuralEigenfunctions(EigenfunctionMap):
         ImportError
             PyTorch is not installed.
         ValueError, TypeError
-            Points are invalid, a module does not map them to enough outputs, the loss is no longer finite, or a
-            parameter is out of its range; the message names it.
+            Points are invalid, a module does not map them to enough outputs, the loss is no longer
+            finite, or a parameter is out of its range; the message names it.
         """
         _import_torch()
         x, w = self._read(X, weights)
@@ -161,17 +164,30 @@ class NeuralEigenfunctions(EigenfunctionMap):
             module = self._network(len(mean))
             size = self._outputs(module, len(mean))
             if np.ndim(self.cutoff_) and len(self.cutoff_) != size:
-                raise ValueError(f"cutoff has {len(self.cutoff_)} numbers, but the network has {size} outputs")
+                raise ValueError(
+                    f"cutoff has {len(self.cutoff_)} numbers, but the network has {size} outputs"
+                )
             basis = NetworkFunctions(module, mean, np.where(spread > 0, spread, 1.0), size)
             batches = _batches(x, w, self.batch_size, rng)
             apart = self.regularizer == "contrastive"
-            losses = train(basis, form, batches, self.cutoff_, apart, self.learning_rate, self.max_iter)
+            losses = train(
+                basis, form, batches, self.cutoff_, apart, self.learning_rate, self.max_iter
+            )
         if not np.all(np.isfinite(losses)):
-            raise ValueError(f"learning_rate={self.learning_rate}: the loss is no longer finite, use a smaller one")
+            raise ValueError(
+                f"learning_rate={self.learning_rate}: the loss is no longer finite, use a smaller "
+                f"one"
+            )
         self.loss_curve_, self.n_iter_ = losses, len(losses)
         found = galerkin(form, basis, None, x, weights=w, n_components=self.n_components)
-        self.eigenvalues_ = found.singular_values_ if found.eigenvalues_ is None else found.eigenvalues_
-        self.basis_, self.coefficients_, self.means_ = basis, found.left.coefficients, found.left.offset
+        self.eigenvalues_ = (
+            found.singular_values_ if found.eigenvalues_ is None else found.eigenvalues_
+        )
+        self.basis_, self.coefficients_, self.means_ = (
+            basis,
+            found.left.coefficients,
+            found.left.offset,
+        )
         return self
 
     def _read(self, X: Any, weights: Any) -> tuple[Any, np.ndarray]:
@@ -193,7 +209,10 @@ class NeuralEigenfunctions(EigenfunctionMap):
         check_choice(self, "regularizer", ("contrastive", "covariance"))
         sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes))
         if sizes.dtype.kind not in "iu" or sizes.ndim != 1 or np.any(sizes < 1):
-            raise ValueError(f"hidden_layer_sizes={self.hidden_layer_sizes!r}: expected whole numbers of at least 1")
+            raise ValueError(
+                f"hidden_layer_sizes={self.hidden_layer_sizes!r}: expected whole numbers of at "
+                f"least 1"
+            )
         form = DirichletForm() if self.form is None else self.form
         if not isinstance(form, FORMS):
             names = ", ".join(one.__name__ for one in FORMS)
@@ -235,7 +254,8 @@ class NeuralEigenfunctions(EigenfunctionMap):
             shape = tuple(module(torch.zeros(2, dim, dtype=torch.float64)).shape)
         if len(shape) != 2 or shape[0] != 2 or shape[1] < self.n_components:
             raise ValueError(
-                f"module={self.module!r} gave shape {shape} for 2 points: expected (2, p), p >= {self.n_components}"
+                f"module={self.module!r} gave shape {shape} for 2 points: expected (2, p), p >= "
+                f"{self.n_components}"
             )
         return shape[1]
 
@@ -251,7 +271,9 @@ def _import_torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError(f"NeuralEigenfunctions needs PyTorch. Install it with: {install('torch')}") from error
+        raise ImportError(
+            f"NeuralEigenfunctions needs PyTorch. Install it with: {install('torch')}"
+        ) from error
     return torch
 
 
@@ -266,7 +288,9 @@ def _batches(x, weights, size, rng) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs of independent batches, each with its rows in order."""
     cumulative = np.cumsum(weights)
     while True:
-        rows = np.searchsorted(cumulative, rng.uniform(0.0, cumulative[-1], (2, size)), side="right")
+        rows = np.searchsorted(
+            cumulative, rng.uniform(0.0, cumulative[-1], (2, size)), side="right"
+        )
         first, second = np.sort(np.minimum(rows, len(weights) - 1), axis=1)
         yield take(x, first), take(x, second)
 
@@ -312,7 +336,10 @@ class NetworkFunctions(Basis):
         return self.module(self._standard(x))
 
     def jacobians(self, x: np.ndarray) -> torch.Tensor:
-        """(n, p, d) gradients, with derivatives in the parameters of the network; each point separately."""
+        """Return the gradients (n, p, d), for each point separately.
+
+        They have derivatives in the parameters of the network.
+        """
         import torch
 
         derived = torch.func.jacfwd if x.shape[1] < self.size else torch.func.jacrev
@@ -337,7 +364,10 @@ def multilayer_perceptron(dim: int, hidden: tuple[int, ...], outputs: int) -> An
 
 
 def energies(form: Form, basis: NetworkFunctions, x: np.ndarray) -> torch.Tensor:
-    """E[H(f_j, f_j, X)] of each output (p,) over a batch x (n, d), with derivatives in the network's parameters."""
+    """Return E[H(f_j, f_j, X)] of each output (p,) over a batch x (n, d).
+
+    It has derivatives in the network's parameters.
+    """
     import torch
 
     if isinstance(form, AugmentationPairs):
@@ -359,9 +389,9 @@ def train(
     learning_rate: float,
     steps: int,
 ) -> np.ndarray:
-    """Minimize equation 18, 2 Σ E(f_j) / μ_j + R(f), by Adam with a cosine schedule; the loss of each step.
+    """Minimize equation 18, 2 Σ E(f_j) / μ_j + R(f), by Adam with a cosine schedule.
 
-    R is estimated from two batches ``apart``, or from both together.
+    Return the loss of each step. R is estimated from two batches ``apart``, or from both together.
     """
     import torch
 
@@ -398,10 +428,11 @@ def spectral_loss(energies: Any, cutoff: Any, values: Any, others: Any = None) -
 
     .. math:: 2 \sum_j E[H(f_j, f_j, X)] / \mu_j + \|E[f(X) f(X)^\top] - I\|^2 + 2 |E f(X)|^2,
 
-    equation 18 of [1]_ for the functions (1, f): the constant is the first eigenfunction, so that the others have mean
-    zero. At the minimum the functions are :math:`\sqrt{1 - \lambda_j / \mu_j}` times the eigenfunctions, up to a
-    rotation if all cutoffs are equal. With different cutoffs there is no rotation: the function of the lowest cutoff
-    is the eigenfunction of the lowest eigenvalue, and so on.
+    equation 18 of [1]_ for the functions (1, f): the constant is the first eigenfunction, so that
+    the others have mean zero. At the minimum the functions are :math:`\sqrt{1 - \lambda_j / \mu_j}`
+    times the eigenfunctions, up to a rotation if all cutoffs are equal. With different cutoffs
+    there is no rotation: the function of the lowest cutoff is the eigenfunction of the lowest
+    eigenvalue, and so on.
 
     Parameters
     ----------
@@ -412,9 +443,9 @@ def spectral_loss(energies: Any, cutoff: Any, values: Any, others: Any = None) -
     values : array (n, p)
         f at a batch of samples.
     others : array (m, p), optional
-        f at another, independent batch. Then the estimate is without bias (the second form of equation 17, the
-        contrastive one). Without it the covariance is that of the one batch (the first form, as in whitening and
-        VICReg [2]_), with a bias of the order 1 / n and less noise.
+        f at another, independent batch. Then the estimate is without bias (the second form of
+        equation 17, the contrastive one). Without it the covariance is that of the one batch (the
+        first form, as in whitening and VICReg [2]_), with a bias of the order 1 / n and less noise.
 
     Returns
     -------
@@ -422,30 +453,37 @@ def spectral_loss(energies: Any, cutoff: Any, values: Any, others: Any = None) -
 
     Notes
     -----
-    Singular functions of two networks f and g, for pairs (X, Y) such as an image and its caption, have the energies
-    :math:`e_j = E[(f_j(X) - g_j(Y))^2]` and the loss ``spectral_loss(e / 2, mu, f) + spectral_loss(e / 2, mu, g)``. At
-    its minimum f and g are :math:`\sqrt{1 - (1 - \sigma_j) / \mu_j}` times the singular functions of
-    :math:`g \mapsto E[g(Y) | X]` with the singular values :math:`\sigma_j`.
+    Singular functions of two networks f and g, for pairs (X, Y) such as an image and its caption,
+    have the energies :math:`e_j = E[(f_j(X) - g_j(Y))^2]` and the loss ``spectral_loss(e / 2, mu,
+    f) + spectral_loss(e / 2, mu, g)``. At its minimum f and g are :math:`\sqrt{1 - (1 - \sigma_j) /
+    \mu_j}` times the singular functions of :math:`g \mapsto E[g(Y) | X]` with the singular values
+    :math:`\sigma_j`.
 
     References
     ----------
-    .. [1] Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms", section
-       6.2.
-    .. [2] Bardes, Ponce and LeCun (2022), "VICReg: Variance-invariance-covariance regularization for self-supervised
-       learning", ICLR.
+    .. [1] Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral
+       algorithms", section 6.2.
+    .. [2] Bardes, Ponce and LeCun (2022), "VICReg: Variance-invariance-covariance regularization
+       for self-supervised learning", ICLR.
 
     Examples
     --------
-    The function x has energy 1 in the Dirichlet form, and eigenvalue 1 for a standard normal distribution:
+    The function x has energy 1 in the Dirichlet form, and eigenvalue 1 for a standard normal
+    distribution:
 
     >>> import numpy as np
     >>> from kmc.spectral import spectral_loss
     >>> x = np.random.default_rng(0).standard_normal((1000, 1))
     >>> x = (x - x.mean()) / x.std()
-    >>> [round(float(spectral_loss(np.array([s**2]), 4.0, s * x)), 2) for s in (1.0, np.sqrt(1 - 1 / 4), 0.5)]
+    >>> [
+    ...     round(float(spectral_loss(np.array([s**2]), 4.0, s * x)), 2)
+    ...     for s in (1.0, np.sqrt(1 - 1 / 4), 0.5)
+    ... ]
     [0.5, 0.44, 0.69]
     """
-    return 2.0 * (energies / cutoff).sum() + (_of_one(values) if others is None else _of_two(values, others))
+    return 2.0 * (energies / cutoff).sum() + (
+        _of_one(values) if others is None else _of_two(values, others)
+    )
 
 
 def _of_one(f: Any) -> Any:

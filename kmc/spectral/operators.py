@@ -1,6 +1,7 @@
 """Operators as bilinear forms: <f, Lg> = E[H(f, g, X)], equation 1 of Cabannes and Bach (2023).
 
-A form sums H over samples for all pairs of functions of two bases; :func:`kmc.spectral.galerkin` does the rest.
+A form sums H over samples for all pairs of functions of two bases; :func:`kmc.spectral.galerkin`
+does the rest.
 """
 
 from __future__ import annotations
@@ -59,14 +60,16 @@ class DifferentialOperator:
     Parameters
     ----------
     coefficients : mapping
-        From pairs (α, β) of multi-indices, each d whole numbers, to c: a finite number, or a callable from points
-        (n, d) to (n,) for a variable coefficient. The bases must have the derivatives, see
-        :meth:`kmc.bases.Basis.derivative`; kernel sections have them up to order four.
+        From pairs (α, β) of multi-indices, each d whole numbers, to c: a finite number, or a
+        callable from points (n, d) to (n,) for a variable coefficient. The bases must have the
+        derivatives, see :meth:`kmc.bases.Basis.derivative`; kernel sections have them up to order
+        four.
 
     Raises
     ------
     ValueError
-        No coefficients, invalid indices or indices of different lengths, or numbers that are not finite.
+        No coefficients, invalid indices or indices of different lengths, or numbers that are not
+        finite.
 
     Examples
     --------
@@ -86,23 +89,38 @@ class DifferentialOperator:
     def __post_init__(self):
         rows: dict[Index, list[tuple[Index, Any]]] = {}
         try:
-            items = [(tuple(map(int, a)), tuple(map(int, b)), c) for (a, b), c in self.coefficients.items()]
+            items = [
+                (tuple(map(int, a)), tuple(map(int, b)), c)
+                for (a, b), c in self.coefficients.items()
+            ]
         except (TypeError, ValueError, AttributeError) as error:
             raise ValueError(
-                f"coefficients={self.coefficients!r}: expected a mapping from pairs of multi-indices to numbers"
+                f"coefficients={self.coefficients!r}: expected a mapping from pairs of "
+                f"multi-indices to numbers"
             ) from error
-        if len({len(index) for a, b, _ in items for index in (a, b)}) != 1 or min(min(a + b) for a, b, _ in items) < 0:
-            raise ValueError(f"coefficients={self.coefficients!r}: expected multi-indices of one length, none negative")
+        if (
+            len({len(index) for a, b, _ in items for index in (a, b)}) != 1
+            or min(min(a + b) for a, b, _ in items) < 0
+        ):
+            raise ValueError(
+                f"coefficients={self.coefficients!r}: expected multi-indices of one length, none "
+                f"negative"
+            )
         for a, b, c in items:
             if not callable(c) and not np.isfinite(c):
-                raise ValueError(f"coefficients[{a}, {b}]={c!r}: expected a finite number or a callable of points")
+                raise ValueError(
+                    f"coefficients[{a}, {b}]={c!r}: expected a finite number or a callable of "
+                    f"points"
+                )
             rows.setdefault(a, []).append((b, c))
         object.__setattr__(self, "_rows", rows)
 
     @property
     def symmetric(self) -> bool:
         """Whether c_{α,β} = c_{β,α}."""
-        return all(c == self.coefficients.get((b, a), 0.0) for (a, b), c in self.coefficients.items())
+        return all(
+            c == self.coefficients.get((b, a), 0.0) for (a, b), c in self.coefficients.items()
+        )
 
     @property
     def annihilates_constants(self) -> bool:
@@ -126,13 +144,16 @@ class DifferentialOperator:
 
 @dataclass(frozen=True)
 class TangentProp:
-    """H = E[<∇f, U> <∇g, U> | X], equation 19: the energy of change along tangents U (Simard and others 1991).
+    """H = E[<∇f, U> <∇g, U> | X], equation 19: the energy of change along tangents U.
+
+    See Simard and others (1991).
 
     Parameters
     ----------
     tangents : callable or array_like, shape (k, d)
-        From points (n, d) to k vectors at each, (n, k, d), or one, (n, d); the form is the mean over the k. An array
-        gives the same k vectors at every point. Random U are drawn anew at every call.
+        From points (n, d) to k vectors at each, (n, k, d), or one, (n, d); the form is the mean
+        over the k. An array gives the same k vectors at every point. Random U are drawn anew at
+        every call.
 
     Examples
     --------
@@ -164,7 +185,9 @@ class TangentProp:
 
     def vectors(self, x: np.ndarray) -> np.ndarray:
         """Return the tangents (n, k, d) at the rows of x (n, d)."""
-        vectors = np.asarray(self.tangents(x) if callable(self.tangents) else self.tangents, dtype=float)
+        vectors = np.asarray(
+            self.tangents(x) if callable(self.tangents) else self.tangents, dtype=float
+        )
         if not callable(self.tangents):
             vectors = np.broadcast_to(vectors, (len(x), *vectors.shape))
         elif vectors.ndim == 2:
@@ -175,7 +198,9 @@ class TangentProp:
 
 @dataclass(frozen=True)
 class AugmentationPairs:
-    """H = E[(f(ξ) - f(ξ')) (g(ξ) - g(ξ')) | X], equation 20: ξ and ξ' are two random augmentations of X.
+    """H = E[(f(ξ) - f(ξ')) (g(ξ) - g(ξ')) | X], equation 20.
+
+    Here ξ and ξ' are two random augmentations of X.
 
     Parameters
     ----------
@@ -192,7 +217,9 @@ class AugmentationPairs:
 
     def __post_init__(self):
         if not callable(self.augment):
-            raise TypeError(f"augment={self.augment!r}: expected a callable from points (n, d) to points (n, d)")
+            raise TypeError(
+                f"augment={self.augment!r}: expected a callable from points (n, d) to points (n, d)"
+            )
         if not is_whole(self.n_pairs) or self.n_pairs < 1:
             raise ValueError(f"n_pairs={self.n_pairs!r}: expected a whole number of at least 1")
 
@@ -208,7 +235,10 @@ class AugmentationPairs:
     def pairs(self, x: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Two augmentations (n, d) of the rows of x (n, d), ``n_pairs`` times."""
         for _ in range(self.n_pairs):
-            yield _answer("augment", self.augment(x), x.shape), _answer("augment", self.augment(x), x.shape)
+            yield (
+                _answer("augment", self.augment(x), x.shape),
+                _answer("augment", self.augment(x), x.shape),
+            )
 
 
 @dataclass(frozen=True)
@@ -218,8 +248,9 @@ class Bilinear:
     Parameters
     ----------
     function : callable
-        ``function(left, right, x, weights)`` returns the sum over the rows of x (n, d) of w H(φ_a, ψ_b, x), shape (p,
-        q), for bases ``left`` of p functions and ``right`` of q (:class:`kmc.bases.Basis`).
+        ``function(left, right, x, weights)`` returns the sum over the rows of x (n, d) of w H(φ_a,
+        ψ_b, x), shape (p, q), for bases ``left`` of p functions and ``right`` of q
+        (:class:`kmc.bases.Basis`).
     symmetric, annihilates_constants : bool
         As in :class:`Form`.
 
@@ -228,7 +259,9 @@ class Bilinear:
     A shift, <f, Lg> = E[f(X) g(X - 1)]:
 
     >>> from kmc.spectral import Bilinear
-    >>> shift = Bilinear(lambda left, right, x, w: (w[:, None] * left.values(x)).T @ right.values(x - 1))
+    >>> shift = Bilinear(
+    ...     lambda left, right, x, w: (w[:, None] * left.values(x)).T @ right.values(x - 1)
+    ... )
     """
 
     function: Callable[[Basis, Basis, np.ndarray, np.ndarray], Any]
@@ -237,7 +270,9 @@ class Bilinear:
 
     def __post_init__(self):
         if not callable(self.function):
-            raise TypeError(f"function={self.function!r}: expected a callable of (left, right, x, weights)")
+            raise TypeError(
+                f"function={self.function!r}: expected a callable of (left, right, x, weights)"
+            )
 
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the function's result, checked to be finite numbers of shape (p, q)."""

@@ -27,13 +27,19 @@ def check_section_parameters(model: Any) -> None:
     """Check the parameters ``n_components``, ``n_basis`` and ``tolerance`` of an estimator."""
     check_count(model, "n_components", 1)
     check_count(model, "n_basis", 2)
-    check_number(model, "tolerance", 1e-12, 1, ends="[)")  # below, the Gram matrix is rounding error
+    # below, the Gram matrix is rounding error
+    check_number(model, "tolerance", 1e-12, 1, ends="[)")
 
 
 def candidates(model: Any, sample: Sample) -> list[float]:
-    """Bandwidths given by the parameter ``bandwidth`` of an estimator; its ``kernel`` is a name or an object."""
+    """Return the bandwidths given by the parameter ``bandwidth`` of an estimator.
+
+    Its ``kernel`` is a name or an object.
+    """
     named = isinstance(model.kernel, str)
-    median = median_distance(sample.counted()) if named and isinstance(model.bandwidth, str) else 1.0
+    median = (
+        median_distance(sample.counted()) if named and isinstance(model.bandwidth, str) else 1.0
+    )
     found = candidate_bandwidths(model.bandwidth, median, named, BANDWIDTHS)
     kernel_of(model.kernel, found[0])  # an unknown name is an error before anything is computed
     return found
@@ -42,16 +48,22 @@ def candidates(model: Any, sample: Sample) -> list[float]:
 def draw_landmarks(
     model: Any, sample: Sample, bandwidth: float, rng: np.random.Generator, most: int | None = None
 ) -> np.ndarray:
-    """(m, d) landmarks by the parameters ``landmarks`` and ``n_basis`` of an estimator, not of zero weight."""
+    """Draw landmarks (m, d) by an estimator's ``landmarks`` and ``n_basis``, not of zero weight."""
     points = sample.counted()
     if len(points) > MOST_FOR_LANDMARKS:
         points = points[np.sort(rng.choice(len(points), MOST_FOR_LANDMARKS, replace=False))]
     kernel = kernel_of(model.kernel, bandwidth)
-    return landmarks.choose(model.landmarks, points, min(model.n_basis, most or model.n_basis), rng, kernel)
+    return landmarks.choose(
+        model.landmarks, points, min(model.n_basis, most or model.n_basis), rng, kernel
+    )
 
 
-def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolerance: float = 2e-8) -> Whitened:
-    """Sections k(y_a, .) of a kernel at landmarks (m, d), in combinations that are orthonormal in the kernel's space.
+def whitened_sections(
+    kernel: Any, bandwidth: float, centers: np.ndarray, tolerance: float = 2e-8
+) -> Whitened:
+    """Return combinations of the sections k(y_a, .) of a kernel at landmarks (m, d).
+
+    They are orthonormal in the kernel's space.
 
     Parameters
     ----------
@@ -71,7 +83,8 @@ def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolera
     --------
     >>> import numpy as np
     >>> from kmc.spectral.sections import whitened_sections
-    >>> basis = whitened_sections("gaussian", 1.0, np.array([[0.0], [0.0], [1.0]]))  # two landmarks are equal
+    >>> # two landmarks are equal
+    >>> basis = whitened_sections("gaussian", 1.0, np.array([[0.0], [0.0], [1.0]]))
     >>> basis.size
     2
     """
@@ -87,7 +100,10 @@ def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolera
 def orthonormal_features(
     kernel: Any, count: int, points: np.ndarray, tolerance: float, rng: np.random.Generator
 ) -> tuple[Basis, np.ndarray]:
-    """Draw Fourier features centered at the points' mean; return them and combinations that the points distinguish."""
+    """Draw Fourier features centered at the points' mean.
+
+    Return them and combinations that the points distinguish.
+    """
     drawn = FourierFeatures.draw(kernel, count, points.shape[1], rng)
     phases = (drawn.phases - drawn.frequencies @ points.mean(axis=0)) % (2 * np.pi)
     features = FourierFeatures(drawn.frequencies, phases, drawn.amplitudes)
@@ -96,14 +112,18 @@ def orthonormal_features(
     return features, matrix / np.linalg.norm(matrix, axis=0)
 
 
-def orthonormal_representers(kernel: Kernel, points: np.ndarray, tolerance: float) -> tuple[Basis, np.ndarray]:
+def orthonormal_representers(
+    kernel: Kernel, points: np.ndarray, tolerance: float
+) -> tuple[Basis, np.ndarray]:
     """Return a :class:`Representer` of the distinct points, and its orthonormal combinations."""
     basis = Representer(kernel, np.unique(points, axis=0))
     return basis, eigen_whitening(basis.gram(), tolerance)
 
 
 class Representer(Basis):
-    """Functions k(x_i, .) and ∂_j k(x_i, .) of n points: Pillaud-Vivien and Bach (2023), section 5, naive approach.
+    """Functions k(x_i, .) and ∂_j k(x_i, .) of n points.
+
+    This is the naive approach of Pillaud-Vivien and Bach (2023), section 5.
 
     Parameters
     ----------
@@ -123,8 +143,8 @@ class Representer(Basis):
         n, d = points.shape
         if n * (1 + d) > MOST_FUNCTIONS:
             raise ValueError(
-                f"basis='representer' has n (1 + d) = {n * (1 + d)} functions for {n} samples in {d} dimensions: "
-                f"expected at most {MOST_FUNCTIONS}, use basis='nystrom'"
+                f"basis='representer' has n (1 + d) = {n * (1 + d)} functions for {n} samples in "
+                f"{d} dimensions: expected at most {MOST_FUNCTIONS}, use basis='nystrom'"
             )
         self.kernel, self.centers = kernel, points
         self._parts = KernelSections(kernel, points), KernelGradients(kernel, points)
@@ -146,7 +166,9 @@ class Representer(Basis):
         """Gradients (m, d) of the combination with coefficients (p,)."""
         n = len(self.centers)
         sections, gradients = self._parts
-        return sections.contract_gradients(x, coefficients[:n]) + gradients.contract_gradients(x, coefficients[n:])
+        return sections.contract_gradients(x, coefficients[:n]) + gradients.contract_gradients(
+            x, coefficients[n:]
+        )
 
     def gram(self) -> np.ndarray:
         """(p, p) Gram matrix of the reproducing-kernel space."""

@@ -1,9 +1,12 @@
-"""Whether a mode lives in a tail that is exponential or heavier: then its eigenvalue depends on the number of samples.
+"""Whether a mode lives in a tail that is exponential or heavier.
 
-The Langevin generator of a density with power-law tails has no gap, and with exponential tails it has a continuous
-spectrum. Functions of finitely many samples have a gap all the same, and it falls, slowly, as samples of the far tail
-come in. Such a mode grows exponentially along the tail: a few samples have most of its variance. (A rare state has
-few samples, too, but at one level of the mode, with nothing between it and the others.)
+If so, its eigenvalue depends on the number of samples.
+
+The Langevin generator of a density with power-law tails has no gap, and with exponential tails it
+has a continuous spectrum. Functions of finitely many samples have a gap all the same, and it falls,
+slowly, as samples of the far tail come in. Such a mode grows exponentially along the tail: a few
+samples have most of its variance. (A rare state has few samples, too, but at one level of the mode,
+with nothing between it and the others.)
 """
 
 from __future__ import annotations
@@ -17,23 +20,33 @@ from kmc.kernels import squared_distances
 from kmc.source import BLOCK
 
 MOST_KURTOSIS = 4.8
-"""Of a mode. A normal distribution's has 3, a hyperbolic one's 5 to 25 at 500 samples and 8 to 55 at 2,000."""
+"""Of a mode.
+
+A normal distribution's has 3, a hyperbolic one's 5 to 25 at 500 samples and 8 to 55 at 2,000.
+"""
 
 MOST_KURTOSIS_ALONG = 3.8
-"""The same of the distance along a mode, from level to level: 3 for a normal distribution, in any dimension."""
+"""The same of the distance along a mode, from level to level.
+
+It is 3 for a normal distribution, in any dimension.
+"""
 
 MOST_ERRORS = 4.0
-"""Standard errors √(24/n) by which the kurtosis of the samples, in the direction of the mode, may exceed 3."""
+"""Standard errors √(24/n) by which the samples' kurtosis in the mode's direction may exceed 3."""
 
 LEAST_GROWTH = 0.45
-"""Power of the distance with which the score grows: 1 for a normal distribution, 0 in an exponential tail; with the
-distances below, .25 to .3 for a hyperbolic distribution, .33 to .39 for a Student-t with 5 degrees of freedom."""
+"""Power of the distance with which the score grows: 1 for a normal distribution, 0 in an
+exponential tail; with the distances below, .25 to .3 for a hyperbolic distribution, .33 to .39 for
+a Student-t with 5 degrees of freedom."""
 
 MIDDLE, OUTER = (0.4, 0.6), (0.9, 1.0)
 """Quantiles of the distances between which the score grows."""
 
 LEAST_SPREAD = 0.4
-"""Variance of exceedances, in squares of their mean: 1 in an exponential tail, .7 in a normal one, less in a state."""
+"""Variance of exceedances, in squares of their mean.
+
+It is 1 in an exponential tail, .7 in a normal one, and less in a state.
+"""
 
 SHARES = (0.05, 0.1, 0.2)
 """Shares of the samples in the tail: the least spread counts."""
@@ -67,11 +80,17 @@ def is_heavy(x: np.ndarray, f: np.ndarray, squares: np.ndarray, weights: np.ndar
     if abs(np.corrcoef(direction, f)[0, 1]) < LEAST_CORRELATION:
         return False
     excess = kurtosis(direction) - 3
-    return excess > MOST_ERRORS * np.sqrt(24 / len(f)) and _least_spread(direction, direction) > LEAST_SPREAD
+    return (
+        excess > MOST_ERRORS * np.sqrt(24 / len(f))
+        and _least_spread(direction, direction) > LEAST_SPREAD
+    )
 
 
 def is_flat(x: np.ndarray, f: np.ndarray, score: np.ndarray, weights: np.ndarray) -> bool:
-    """Whether the score (n, d) at samples hardly grows in the direction of a mode: what the tail is, from the score."""
+    """Return whether the score (n, d) at samples hardly grows in the direction of a mode.
+
+    It tells what the tail is, from the score.
+    """
     if np.count_nonzero(weights) < LEAST_SAMPLES:
         return False
     drawn = _equal(weights)
@@ -83,11 +102,16 @@ def is_flat(x: np.ndarray, f: np.ndarray, score: np.ndarray, weights: np.ndarray
     if inward[middle].mean() <= 0 or inward[outer].mean() <= 0:
         return False
     growth = np.log(inward[outer].mean() / inward[middle].mean())
-    return growth < LEAST_GROWTH * np.log(np.abs(distance[outer]).mean() / np.abs(distance[middle]).mean())
+    return growth < LEAST_GROWTH * np.log(
+        np.abs(distance[outer]).mean() / np.abs(distance[middle]).mean()
+    )
 
 
 def distance_along(f: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """∫ df / E[|∇f| | f], up to each sample (n,): the coordinate itself for a function of one coordinate."""
+    """Return ∫ df / E[|∇f| | f] up to each sample, shape (n,).
+
+    For a function of one coordinate, it is the coordinate itself.
+    """
     order, n = np.argsort(f, kind="stable"), len(f)
     steepness, half = np.sqrt(squares[order]), max(n // 50, 5)
     total = np.insert(np.cumsum(steepness), 0, 0.0)
@@ -106,8 +130,10 @@ def kurtosis(values: np.ndarray) -> float:
 
 
 def _equal(weights: np.ndarray) -> np.ndarray:
-    """Return the numbers of as many samples of equal weight, evenly spaced in the cumulative weights."""
-    return np.searchsorted(np.cumsum(weights) / weights.sum(), (np.arange(len(weights)) + 0.5) / len(weights))
+    """Return the numbers of as many samples of equal weight, evenly spaced in cumulative weight."""
+    return np.searchsorted(
+        np.cumsum(weights) / weights.sum(), (np.arange(len(weights)) + 0.5) / len(weights)
+    )
 
 
 def _direction(x: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -134,7 +160,10 @@ def _spread(values: np.ndarray, share: float) -> float:
 # How far from the landmarks a fit knows its functions, and a warning beyond it.
 
 FACTOR = 3.0
-"""Distance to the nearest landmark, relative to the largest of a sample of the fit, beyond which a point is far."""
+"""Distance to the nearest landmark beyond which a point is far.
+
+It is relative to the largest distance of a sample of the fit.
+"""
 
 MOST = 5_000
 """Samples by which the largest distance is found."""
@@ -157,12 +186,16 @@ class Reach(NamedTuple):
         beyond = np.count_nonzero(_nearest(self.centers, x) > self.most)
         if beyond:
             warn(
-                f"{beyond} of {len(x)} points in X are farther than {self.most:.3g} from all landmarks, and no sample "
+                f"{beyond} of {len(x)} points in X are farther than {self.most:.3g} from all "
+                f"landmarks, and no sample "
                 "of the fit is: the functions are not known there, and tend to constants"
             )
 
 
 def _nearest(centers: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Distance to the nearest of the centers from each row of x, (n,)."""
-    blocks = [squared_distances(x[start : start + BLOCK], centers).min(axis=1) for start in range(0, len(x), BLOCK)]
+    blocks = [
+        squared_distances(x[start : start + BLOCK], centers).min(axis=1)
+        for start in range(0, len(x), BLOCK)
+    ]
     return np.sqrt(np.concatenate(blocks))

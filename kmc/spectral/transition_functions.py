@@ -1,4 +1,4 @@
-"""Methods of a fitted transition operator: its functions, metastable sets, and the Chapman–Kolmogorov test."""
+"""Functions, metastable sets and the Chapman–Kolmogorov test of a fitted transition operator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEGMENTS = 16
 
 
 class TransitionFunctions(Estimator):
-    """Base of :class:`TransitionOperator`, whose ``fit`` sets ``_modes`` in the basis ``_basis``."""
+    """Base of :class:`TransitionOperator`, whose ``fit`` sets ``_modes`` in terms of ``_basis``."""
 
     _transformer = True
 
@@ -62,20 +62,26 @@ class TransitionFunctions(Estimator):
         return np.concatenate(parts) - self._modes.left_mean
 
     def gradient(self, X: Any) -> np.ndarray:
-        """Gradients of the modes at the rows of X (n, d), shape (n, k, d), where the kernel has them."""
+        """Return the gradients (n, k, d) of the modes at X (n, d), where the kernel has them."""
         x, left = self._check_points(X), self._left()
-        return np.stack([Contraction(left.basis, column).gradient(x) for column in left.matrix.T], axis=1)
+        return np.stack(
+            [Contraction(left.basis, column).gradient(x) for column in left.matrix.T], axis=1
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns of :meth:`transform`: transitionoperator0, transitionoperator1, ..."""
+        """Return the names of the columns of :meth:`transform`.
+
+        They are transitionoperator0, transitionoperator1, ...
+        """
         self._check_fitted()
         return self._names_out(len(self.eigenvalues_), input_features)
 
     def score(self, X: Any, y: Any = None, weights: Any = None) -> float:
-        r"""VAMP-2 score of the fitted modes on other trajectories: 1 + Σ σ² of the operator within their span.
+        r"""Return the VAMP-2 score of the fitted modes on other trajectories.
 
-        Equal to deeptime's for the modes of a fit and the covariances of other data: up to noise, at most one plus the
-        sum of the true squared singular values. Parameters as in :meth:`fit`.
+        It is 1 + Σ σ² of the operator within their span. It is equal to deeptime's for the modes of
+        a fit and the covariances of other data: up to noise, at most one plus the sum of the true
+        squared singular values. Parameters as in :meth:`fit`.
         """
         self._check_fitted()
         refuse_two(X)
@@ -95,9 +101,10 @@ class TransitionFunctions(Estimator):
         return 1.0 + vamp2(covariances(lagged, self.reversible), left, right)
 
     def memberships(self, X: Any, n_sets: int = 2) -> Any:
-        """Memberships of points in metastable sets, the corners of the simplex that the n_sets - 1 slowest modes fill.
+        """Return the memberships of points in metastable sets.
 
-        The corners are those of the samples of the fit (of at most 20,000 random ones).
+        The sets are the corners of the simplex that the n_sets - 1 slowest modes fill. The corners
+        are those of the samples of the fit (of at most 20,000 random ones).
 
         Parameters
         ----------
@@ -107,8 +114,8 @@ class TransitionFunctions(Estimator):
         Returns
         -------
         ndarray, shape (n, n_sets), or list of these
-            Linear in the modes; rows sum to one, entries may be slightly outside [0, 1]. The largest entry of a row
-            (``argmax(axis=1)``) is its set.
+            Linear in the modes; rows sum to one, entries may be slightly outside [0, 1]. The
+            largest entry of a row (``argmax(axis=1)``) is its set.
         """
         rotation = self._membership_matrix(n_sets)
         if isinstance(X, (list, tuple)) and is_stream(X):
@@ -117,7 +124,7 @@ class TransitionFunctions(Estimator):
         return rotation[0] + modes @ rotation[1:]
 
     def predict(self, X: Any, n_sets: int = 2) -> Any:
-        """Return the metastable set of each point, the one with the largest entry in :meth:`memberships`.
+        """Return the metastable set with the largest entry in each point's :meth:`memberships`.
 
         Parameters
         ----------
@@ -130,13 +137,18 @@ class TransitionFunctions(Estimator):
             From 0 to n_sets - 1.
         """
         found = self.memberships(X, n_sets)
-        return [part.argmax(axis=1) for part in found] if isinstance(found, list) else found.argmax(axis=1)
+        return (
+            [part.argmax(axis=1) for part in found]
+            if isinstance(found, list)
+            else found.argmax(axis=1)
+        )
 
     def ck_test(self, X: Any, n_sets: int = 2, multiples: int = 5, weights: Any = None) -> CKTest:
-        """Chapman–Kolmogorov test: transition probabilities between metastable sets, predicted and estimated.
+        """Predict and estimate the probabilities of transitions between metastable sets.
 
-        If the lagtime is long enough for the modes to be those of a Markov process, powers of the operator agree with
-        estimates from pairs of samples at multiples of the lagtime.
+        This is the Chapman–Kolmogorov test. If the lagtime is long enough for the modes to be those
+        of a Markov process, powers of the operator agree with estimates from pairs of samples at
+        multiples of the lagtime.
 
         Parameters
         ----------
@@ -163,14 +175,26 @@ class TransitionFunctions(Estimator):
         mean = self._modes.left_mean[:k]
         basis = Whitened(self._basis.basis, self._basis.matrix @ self._modes.left[:, :k])
         found = [
-            estimates(basis, mean, X, weights, int(m * self.lagtime), labels, rotation, bool(self.reversible))
+            estimates(
+                basis,
+                mean,
+                X,
+                weights,
+                int(m * self.lagtime),
+                labels,
+                rotation,
+                bool(self.reversible),
+            )
             for m in powers
         ]
         whole = np.zeros((len(self._modes.koopman), n_sets))
         whole[: k + 1] = rotation
         predicted = predictions(self._modes.koopman, whole, powers)
         return CKTest(
-            powers * self.lagtime, predicted, np.array([e for e, _ in found]), np.array([s for _, s in found])
+            powers * self.lagtime,
+            predicted,
+            np.array([e for e, _ in found]),
+            np.array([s for _, s in found]),
         )
 
     def coarse_grain(self, n_sets: int = 2) -> CoarseModel:
@@ -194,8 +218,8 @@ class TransitionFunctions(Estimator):
         >>> rng, state = np.random.default_rng(0), np.zeros(20_000)
         >>> for t in range(1, len(state)):  # leaves 0 with probability .01, and 1 with .02
         ...     state[t] = (state[t - 1] + (rng.random() < (0.02 if state[t - 1] else 0.01))) % 2
-        >>> operator = TransitionOperator(n_components=1, bandwidth=0.5, random_state=0).fit(state[:, None])
-        >>> chain = operator.coarse_grain(2)
+        >>> operator = TransitionOperator(n_components=1, bandwidth=0.5, random_state=0)
+        >>> chain = operator.fit(state[:, None]).coarse_grain(2)
         >>> bool(np.all(np.abs(np.sort(chain.passage_times[[0, 1], [1, 0]]) - [50, 100]) < 20))
         True
         """
@@ -221,9 +245,10 @@ class TransitionFunctions(Estimator):
         return [part @ values for part in found] if isinstance(found, list) else found @ values
 
     def to_deeptime(self) -> Any:
-        """Return a ``deeptime.decomposition.CovarianceKoopmanModel`` with these modes: what its VAMP and TICA return.
+        """Return a ``deeptime.decomposition.CovarianceKoopmanModel`` with these modes.
 
-        Its features are the modes. deeptime's tools for validation and plots take it, as
+        deeptime's VAMP and TICA return such a model. Its features are the modes. deeptime's tools
+        for validation and plots take it, as
         ``deeptime.util.validation.implied_timescales([model, ...])``.
 
         Raises
@@ -263,10 +288,19 @@ class TransitionFunctions(Estimator):
             lagtime=int(self.lagtime),
             data_mean_removed=True,
         )
-        sides = [Whitened(self._basis.basis, self._basis.matrix @ side).values for side in (modes.left, modes.right)]
+        sides = [
+            Whitened(self._basis.basis, self._basis.matrix @ side).values
+            for side in (modes.left, modes.right)
+        ]
         ranks = {"rank_0": len(values), "rank_t": len(values), "dim": len(values)}
         return CovarianceKoopmanModel(
-            one, values, one, covariances, **ranks, instantaneous_obs=sides[0], timelagged_obs=sides[1]
+            one,
+            values,
+            one,
+            covariances,
+            **ranks,
+            instantaneous_obs=sides[0],
+            timelagged_obs=sides[1],
         )
 
     def _left(self) -> Whitened:
@@ -276,13 +310,19 @@ class TransitionFunctions(Estimator):
         self._check_fitted()
         most = len(self.eigenvalues_) + 1
         if not is_whole(n_sets) or not 2 <= n_sets <= most:
-            raise ValueError(f"n_sets={n_sets!r}: expected a whole number from 2 to {most}, one more than the modes")
+            raise ValueError(
+                f"n_sets={n_sets!r}: expected a whole number from 2 to {most}, one more than the "
+                f"modes"
+            )
         if n_sets not in self._sets:
-            raise ValueError(f"n_sets={n_sets}: the modes of the samples have no {n_sets} corners, ask for fewer sets")
+            raise ValueError(
+                f"n_sets={n_sets}: the modes of the samples have no {n_sets} corners, ask for "
+                f"fewer sets"
+            )
         return self._sets[n_sets]
 
     def _find_sets(self, x: np.ndarray) -> None:
-        """Set the matrices of memberships for each number of sets, by the corners of samples (n, d)."""
+        """Set the membership matrix for each number of sets, by the corners of samples (n, d)."""
         modes = self._modes_at(x)
         self._sets = {}
         for n_sets in range(2, modes.shape[1] + 2):
@@ -293,12 +333,13 @@ class TransitionFunctions(Estimator):
 
 
 class CKTest(NamedTuple):
-    """Probabilities of transitions from one metastable set (rows) to another (columns) within some time."""
+    """Transition probabilities between metastable sets, from rows to columns, within some time."""
 
     lagtimes: np.ndarray  # (m,), in samples
     predicted: np.ndarray  # (m, s, s), powers of the operator fitted at the first lagtime
     estimated: np.ndarray  # (m, s, s), from pairs of samples that far apart
-    std_error: np.ndarray  # (m, s, s), of the estimates, by jackknife over parts of the data in time
+    # (m, s, s), of the estimates, by jackknife over parts of the data in time
+    std_error: np.ndarray
 
     def largest_error(self) -> float:
         """Return the largest |predicted - estimated|.
@@ -320,7 +361,9 @@ def predictions(koopman: np.ndarray, membership: np.ndarray, powers: np.ndarray)
     powers : ndarray of int
     """
     mean = membership[0][:, None]
-    return np.array([membership.T @ np.linalg.matrix_power(koopman, int(m)) @ membership / mean for m in powers])
+    return np.array(
+        [membership.T @ np.linalg.matrix_power(koopman, int(m)) @ membership / mean for m in powers]
+    )
 
 
 def estimates(
@@ -357,10 +400,11 @@ def estimates(
 def corners(modes: np.ndarray) -> np.ndarray:
     """Rows of the points nearest to the corners of the simplex that slow modes fill.
 
-    The values of the k - 1 slowest modes of a process with k metastable sets lie near k corners, one for each set, and
-    on the paths between them. The two points farthest apart in one direction are chosen first, then repeatedly the one
-    farthest from the plane through those chosen: the inner simplex algorithm of Weber and Galliat (2002), the start
-    of PCCA+ (Deuflhard and Weber 2005).
+    The values of the k - 1 slowest modes of a process with k metastable sets lie near k corners,
+    one for each set, and on the paths between them. The two points farthest apart in one direction
+    are chosen first, then repeatedly the one farthest from the plane through those chosen: the
+    inner simplex algorithm of Weber and Galliat (2002), the start of PCCA+ (Deuflhard and Weber
+    2005).
 
     Parameters
     ----------
@@ -378,7 +422,10 @@ def corners(modes: np.ndarray) -> np.ndarray:
         distance = np.sum(apart**2, axis=1)
         following = int(np.argmax(distance))
         if not distance[following] > 0:
-            raise ValueError(f"n_sets={count}: the modes of the samples have no {count} corners, ask for fewer sets")
+            raise ValueError(
+                f"n_sets={count}: the modes of the samples have no {count} corners, ask for fewer "
+                f"sets"
+            )
         direction = apart[following] / np.sqrt(distance[following])
         apart = apart - np.outer(apart @ direction, direction)
         chosen.append(following)
@@ -386,10 +433,11 @@ def corners(modes: np.ndarray) -> np.ndarray:
 
 
 def membership_matrix(modes: np.ndarray) -> np.ndarray:
-    """B (k, k) such that (1, modes) B are memberships in k sets: they sum to one, and are one at a set's own corner.
+    """Return B (k, k) such that (1, modes) B are memberships in k sets.
 
-    A corner is the mean of the twentieth of all samples nearest to it (at most half of its set), since the outermost of
-    many samples is noise. A membership is slightly outside [0, 1] for a sample beyond the corner.
+    Memberships sum to one, and are one at a set's own corner. A corner is the mean of the twentieth
+    of all samples nearest to it (at most half of its set), since the outermost of many samples is
+    noise. A membership is slightly outside [0, 1] for a sample beyond the corner.
     """
     n, k = len(modes), modes.shape[1] + 1
     extended = np.column_stack([np.ones(n), modes])
@@ -399,12 +447,17 @@ def membership_matrix(modes: np.ndarray) -> np.ndarray:
     for number in range(k):
         own = np.flatnonzero(sets == number)
         most = max(min(round(0.05 * n), len(own) // 2), 1)
-        means.append(extended[own[np.argsort(-membership[own, number], kind="stable")[:most]]].mean(axis=0))
+        means.append(
+            extended[own[np.argsort(-membership[own, number], kind="stable")[:most]]].mean(axis=0)
+        )
     return np.linalg.inv(np.array(means))
 
 
 def _probabilities(lagged: Lagged, mean, membership, reversible):
-    first, second = lagged.first_sum / lagged.weight - mean, lagged.second_sum / lagged.weight - mean
+    first, second = (
+        lagged.first_sum / lagged.weight - mean,
+        lagged.second_sum / lagged.weight - mean,
+    )
     moments = np.empty((len(mean) + 1, len(mean) + 1))
     moments[0, 0] = 1.0
     moments[0, 1:], moments[1:, 0] = second, first

@@ -1,16 +1,17 @@
-"""Modes of a transition operator from time-lagged covariances: a penalized eigenproblem, then Ritz values.
+"""Modes of a transition operator: a penalized eigenproblem of lagged covariances, then Ritz values.
 
-With φ a basis of r functions, C00 = Cov φ(x_t), C0τ = Cov(φ(x_t), φ(x_{t+τ})) and Cττ = Cov φ(x_{t+τ}), the modes are
-the leading singular vectors of
+With φ a basis of r functions, C00 = Cov φ(x_t), C0τ = Cov(φ(x_t), φ(x_{t+τ})) and Cττ = Cov
+φ(x_{t+τ}), the modes are the leading singular vectors of
 
     (C00 + ε I)^-1/2 C0τ (Cττ + ε I)^-1/2
 
-(Wu and Noé 2020, "Variational approach for learning Markov processes from time series data"). For a reversible chain
-C00 = Cττ = C0 and C0τ = Cτ is symmetric, and they are eigenvectors. The penalized values are biased towards zero: the
-reported values are those of the same problem within the span of the modes, without ε.
+(Wu and Noé 2020, "Variational approach for learning Markov processes from time series data"). For a
+reversible chain C00 = Cττ = C0 and C0τ = Cτ is symmetric, and they are eigenvectors. The penalized
+values are biased towards zero: the reported values are those of the same problem within the span of
+the modes, without ε.
 
-Pairs that are given as such become trajectories (:func:`paired`); trajectories that do not start in equilibrium are
-reweighted (:class:`StationaryDensity`).
+Pairs that are given as such become trajectories (:func:`paired`); trajectories that do not start in
+equilibrium are reweighted (:class:`StationaryDensity`).
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from kmc.linalg import eigh
 from kmc.source import SEGMENTS, Source, take
 
 ROUNDING = 1e-14
-"""Fraction of the largest variance of the basis: a direction below it is constant, and its covariances are rounding."""
+"""Fraction of the basis's largest variance below which a direction is constant up to rounding."""
 
 VANISHING = 1e-8
 """Fraction of the largest variance below which a combination of modes counts as constant."""
 
 
 class Covariances(NamedTuple):
-    """Covariances of a basis at the two ends of pairs a lagtime apart, each centered by its own mean."""
+    """Covariances of a basis at both ends of pairs a lagtime apart, each centered by its mean."""
 
     first: np.ndarray  # C00, (r, r)
     cross: np.ndarray  # C0τ
@@ -52,9 +53,18 @@ class Covariances(NamedTuple):
         """Whether any of the functions varies, at both ends."""
         return bool(np.trace(self.first) > 0 and np.trace(self.second) > 0)
 
-    def within(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the covariances of combinations ``left`` (r, k) of the first and ``right`` of the second functions."""
-        return left.T @ self.first @ left, left.T @ self.cross @ right, right.T @ self.second @ right
+    def within(
+        self, left: np.ndarray, right: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the covariances of combinations of the functions.
+
+        They are ``left`` (r, k) of the first and ``right`` of the second functions.
+        """
+        return (
+            left.T @ self.first @ left,
+            left.T @ self.cross @ right,
+            right.T @ self.second @ right,
+        )
 
 
 class TransitionModes(NamedTuple):
@@ -65,12 +75,17 @@ class TransitionModes(NamedTuple):
     left_mean: np.ndarray  # (k,)
     right_mean: np.ndarray
     singular_values: np.ndarray  # (k,), descending
-    eigenvalues: np.ndarray  # (k,), real and descending if reversible, else complex and descending by size
-    koopman: np.ndarray  # (k + 1, k + 1): E[ψ_j(x_{t+τ}) | x_t] = Σ_i ψ_i(x_t) K_ij, with ψ_0 = 1 and ψ_i on the left
+    # (k,), real and descending if reversible, else complex and descending by size
+    eigenvalues: np.ndarray
+    # (k + 1, k + 1): E[ψ_j(x_{t+τ}) | x_t] = Σ_i ψ_i(x_t) K_ij, with ψ_0 = 1 and ψ_i on the left
+    koopman: np.ndarray
 
 
 def covariances(lagged: Lagged, reversible: bool) -> Covariances:
-    """Covariances from sums over pairs; for a reversible process, in both directions and with their common mean."""
+    """Return covariances from sums over pairs.
+
+    For a reversible process, pairs count in both directions, and with their common mean.
+    """
     first_mean, second_mean = lagged.first_sum / lagged.weight, lagged.second_sum / lagged.weight
     if not reversible:
         return Covariances(*lagged.covariances(), first_mean, second_mean, False)
@@ -79,16 +94,25 @@ def covariances(lagged: Lagged, reversible: bool) -> Covariances:
     return Covariances(mass, cross, mass, mean, mean, True)
 
 
-def subspaces(c: Covariances, epsilons: Sequence[float], count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each ε, in units of the mean variance tr(C)/r, the ``count`` leading vectors on either side, (r, count)."""
+def subspaces(
+    c: Covariances, epsilons: Sequence[float], count: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the ``count`` leading vectors (r, count) on either side for each ε.
+
+    ε is in units of the mean variance tr(C)/r.
+    """
     if not c.vary():
-        raise ValueError("X: no function of the basis varies along the trajectories, so there is no mode")
+        raise ValueError(
+            "X: no function of the basis varies along the trajectories, so there is no mode"
+        )
     s, v = _decomposed(c.first)
     t, w = (s, v) if c.reversible else _decomposed(c.second)
     rotated = v.T @ c.cross @ w
     unit, unit_t = s.sum() / len(c.first), t.sum() / len(c.second)
     for epsilon in epsilons:
-        first, second = (1.0 / np.sqrt(values + epsilon * mean) for values, mean in ((s, unit), (t, unit_t)))
+        first, second = (
+            1.0 / np.sqrt(values + epsilon * mean) for values, mean in ((s, unit), (t, unit_t))
+        )
         kernel = first[:, None] * rotated * second
         if c.reversible:
             last = len(kernel) - 1
@@ -102,13 +126,16 @@ def subspaces(c: Covariances, epsilons: Sequence[float], count: int) -> Iterator
 
 
 def vamp2(c: Covariances, left: np.ndarray, right: np.ndarray) -> float:
-    r"""Σ σ² within the span of some functions: :math:`\|P^{-1/2} Q R^{-1/2}\|_F^2`, or tr((P⁻¹Q)²) if reversible."""
+    r"""Return Σ σ² within the span of some functions.
+
+    It is :math:`\|P^{-1/2} Q R^{-1/2}\|_F^2`, or tr((P⁻¹Q)²) if reversible.
+    """
     p, q, r = c.within(left, right)
     return float(np.sum((_whitening(p).T @ q @ _whitening(r)) ** 2))
 
 
 def transition_ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> TransitionModes:
-    """Return the modes in the span of some functions, without combinations that are constant on the samples."""
+    """Return modes in the span of some functions, except combinations constant on the samples."""
     p, q, r = c.within(left, right)
     if c.reversible:
         white = _whitening(p)
@@ -130,15 +157,21 @@ def transition_ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> Tran
         eigenvalues = linalg.eigvals(koopman[1:, 1:])
         eigenvalues = eigenvalues[np.argsort(-np.abs(eigenvalues), kind="stable")]
     return TransitionModes(
-        left, right, c.first_mean @ left, c.second_mean @ right, singular_values, eigenvalues, koopman
+        left,
+        right,
+        c.first_mean @ left,
+        c.second_mean @ right,
+        singular_values,
+        eigenvalues,
+        koopman,
     )
 
 
 def timescales(eigenvalues: np.ndarray, lagtime: int) -> np.ndarray:
     """-τ / log λ of each eigenvalue, in samples; NaN for one that is complex or outside (0, 1).
 
-    Such an eigenvalue is not an exponential decay: it is noise, an oscillation, or a mode that the samples never
-    leave. The logarithm of its absolute value would have no meaning.
+    Such an eigenvalue is not an exponential decay: it is noise, an oscillation, or a mode that the
+    samples never leave. The logarithm of its absolute value would have no meaning.
 
     Examples
     --------
@@ -159,13 +192,14 @@ def warn_of_nan(scales: np.ndarray, eigenvalues: np.ndarray) -> None:
     if len(bad):
         shown = ", ".join(f"{value:.4g}" for value in bad[:5]) + (", ..." if len(bad) > 5 else "")
         warn(
-            f"{len(bad)} of {len(eigenvalues)} eigenvalues are complex or outside (0, 1) and have no time scale "
-            f"({shown}): their entries of timescales_ are NaN; ask for fewer components or give more samples"
+            f"{len(bad)} of {len(eigenvalues)} eigenvalues are complex or outside (0, 1) and have "
+            f"no time scale ({shown}): their entries of timescales_ are NaN; ask for fewer "
+            "components or give more samples"
         )
 
 
 def _decomposed(matrix):
-    """Eigenvalues and vectors of a covariance, without directions in which it is zero up to rounding."""
+    """Return eigenvalues and vectors of a covariance, except those that are zero up to rounding."""
     values, vectors = eigh(matrix)
     kept = values > ROUNDING * max(values[-1], 0.0)
     return values[kept], vectors[:, kept]
@@ -189,7 +223,7 @@ BLOCK = 2048
 
 
 class PairedTrajectories(NamedTuple):
-    """First states of a block of pairs, followed by the second ones: the pairs are ``lagtime`` rows apart."""
+    """First states of a block of pairs, then the second states, ``lagtime`` rows later."""
 
     trajectories: list[np.ndarray]
     weights: list[np.ndarray]  # zero for the rows that fill up the last block
@@ -212,7 +246,8 @@ def paired(first: Any, second: Any, weights: Any = None) -> PairedTrajectories:
     first, second = as_points(first), as_points(second, name="y")
     if first.shape != second.shape:
         raise ValueError(
-            f"y has shape {second.shape} for X of shape {first.shape}: expected the same, the states a lagtime later"
+            f"y has shape {second.shape} for X of shape {first.shape}: expected the same, the "
+            f"states a lagtime later"
         )
     w, block = check_weights(weights, len(first)), min(BLOCK, len(first))
     trajectories, all_weights = [], []
@@ -245,7 +280,7 @@ class SomePairs(NamedTuple):
 
 
 def thinned(source: Source, lagtime: int, most: int) -> SomePairs | None:
-    """Return ``most`` pairs, evenly spaced over all trajectories; None if there are no more than that.
+    """Return ``most`` pairs, evenly spaced over all trajectories; None if there are not more.
 
     They tell more of slow modes than as many pairs in a row, which are alike.
     """
@@ -255,45 +290,54 @@ def thinned(source: Source, lagtime: int, most: int) -> SomePairs | None:
         return None
     numbers = np.arange(most) * pairs[-1] // most
     of = np.searchsorted(pairs, numbers, side="right")
-    rows = numbers + (np.cumsum(lengths) - lengths)[of] - (pairs - np.maximum(lengths - lagtime, 0))[of]
+    rows = (
+        numbers
+        + (np.cumsum(lengths) - lengths)[of]
+        - (pairs - np.maximum(lengths - lagtime, 0))[of]
+    )
     weights = None if source.weights is None else take(source.weights, rows, 1, "weights")
     labels = rows * SEGMENTS // lengths.sum()
     return SomePairs(take(source.x, rows), take(source.x, rows + lagtime), weights, labels)
 
 
 def refuse_two(X: Any) -> None:
-    """Raise ValueError for a tuple of two arrays of the same shape: other libraries read it as pairs."""
-    if isinstance(X, tuple) and len(X) == 2 and np.ndim(X[0]) == 2 and np.shape(X[0]) == np.shape(X[1]):
+    """Raise ValueError for a tuple of two arrays of one shape: other libraries read it as pairs."""
+    if (
+        isinstance(X, tuple)
+        and len(X) == 2
+        and np.ndim(X[0]) == 2
+        and np.shape(X[0]) == np.shape(X[1])
+    ):
         raise ValueError(
-            "X is a tuple of two arrays of the same shape, which can mean two things: for pairs of states a lagtime "
+            "X is a tuple of two arrays of the same shape, which can mean two things: for pairs "
+            "of states a lagtime "
             "apart call with X and y, as in fit(first, second); for two trajectories give a list"
         )
 
 
-# Trajectories that did not start in equilibrium: a test, and weights by which they count as if they had.
+# Trajectories that did not start in equilibrium: a test, and weights by which they count as if they
+# had.
 #
-# The weights are those of Koopman reweighting (Wu, Nüske, Paul, Klus, Koltai and Noé 2017, "Variational Koopman
-# models"):
-# the density of the stationary distribution with respect to the samples, in the span of the modes of the operator
-# without
-# detailed balance.
+# The weights are those of Koopman reweighting (Wu, Nüske, Paul, Klus, Koltai and Noé 2017,
+# "Variational Koopman models"): the density of the stationary distribution with respect to the
+# samples, in the span of the modes of the operator without detailed balance.
 
 LEAST_TRAJECTORIES = 8
 """Trajectories by which a drift is tested; with fewer of them its standard error is not known."""
 
 DRIFT = 5.0
-"""Standard errors by which the mean of a mode may differ between the ends and the starts of trajectories."""
+"""Standard errors by which a mode's mean may differ between ends and starts of trajectories."""
 
 MODES_OF_DENSITY = 6
-"""Modes in whose span the stationary density is sought, at least. In that of a single one, the slowest time scale of a
-double well (400 trajectories from one side) came out at .6 of the truth."""
+"""Modes in whose span the stationary density is sought, at least. In that of a single one, the
+slowest time scale of a double well (400 trajectories from one side) came out at .6 of the truth."""
 
 
 def drift(basis: Basis, modes: TransitionModes, starts: np.ndarray, ends: np.ndarray) -> float:
-    """Return the largest mean change of a mode from the starts (m, d) of trajectories to their ends.
+    """Return the largest mean change of a mode from starts (m, d) of trajectories to their ends.
 
-    It is in standard errors: of order one in equilibrium, whatever the length of the trajectories. It is zero if there
-    are too few.
+    It is in standard errors: of order one in equilibrium, whatever the length of the trajectories.
+    It is zero if there are too few.
     """
     if len(starts) < LEAST_TRAJECTORIES:
         return 0.0
@@ -303,13 +347,14 @@ def drift(basis: Basis, modes: TransitionModes, starts: np.ndarray, ends: np.nda
 
 
 class StationaryDensity:
-    """Density of the stationary distribution with respect to the first samples of pairs, at least zero.
+    """Stationary density with respect to the first samples of pairs, at least zero.
 
     Parameters
     ----------
     basis : Basis
     modes : TransitionModes
-        Without detailed balance. The density is the left eigenvector of their Koopman matrix with eigenvalue one.
+        Without detailed balance. The density is the left eigenvector of their Koopman matrix with
+        eigenvalue one.
     """
 
     def __init__(self, basis: Basis, modes: TransitionModes):
@@ -321,4 +366,6 @@ class StationaryDensity:
 
     def __call__(self, x: Any) -> np.ndarray:
         """Return the density at the rows of x (n, d), shape (n,)."""
-        return np.maximum(self._offset + self._basis.values(np.asarray(x, dtype=float)) @ self._coefficients, 0.0)
+        return np.maximum(
+            self._offset + self._basis.values(np.asarray(x, dtype=float)) @ self._coefficients, 0.0
+        )

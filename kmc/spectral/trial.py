@@ -1,8 +1,9 @@
-"""Trial functions for the modes of the Langevin generator, the forms that are summed over samples, and the modes.
+"""Trial functions for modes of the Langevin generator, forms summed over samples, and the modes.
 
-With the forms P = Cov(φ, φ) and L = E <∇φ, ∇φ> of r functions that are orthonormal in a kernel's space, the space of
-the modes is that of the top eigenvectors of M^-1/2 P M^-1/2, M = L + P + ε tr(L)/r I (Pillaud-Vivien and Bach 2023,
-equation 11). In that space the eigenvalues are Ritz values of L against P: 1/μ - 1 would be biased by ε.
+With the forms P = Cov(φ, φ) and L = E <∇φ, ∇φ> of r functions that are orthonormal in a kernel's
+space, the space of the modes is that of the top eigenvectors of M^-1/2 P M^-1/2, M = L + P + ε
+tr(L)/r I (Pillaud-Vivien and Bach 2023, equation 11). In that space the eigenvalues are Ritz values
+of L against P: 1/μ - 1 would be biased by ε.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FURTHER_START = 20
 
 @dataclass(frozen=True, eq=False)
 class TrialSpace(Basis):
-    """A basis and a matrix W of combinations; forms are summed over the basis and combined at the end.
+    """A basis and a matrix W of combinations; forms are summed over the basis, then combined.
 
     Parameters
     ----------
@@ -42,11 +43,11 @@ class TrialSpace(Basis):
     matrix : ndarray, shape (p, r)
         Columns orthonormal in the space in which the regularization is defined.
     score : callable, optional
-        Points (n, d) to ∇log p (n, d). Then each function φ of the basis is accompanied by a second one, the generator
-        L φ = -Δφ - <score, ∇φ>.
+        Points (n, d) to ∇log p (n, d). Then each function φ of the basis is accompanied by a second
+        one, the generator L φ = -Δφ - <score, ∇φ>.
     normals : callable, optional
-        Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c): the components of gradients along
-        them do not count.
+        Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c): the components of
+        gradients along them do not count.
     """
 
     basis: Basis
@@ -66,28 +67,38 @@ class TrialSpace(Basis):
             return phi
         gradient = checked(self.score(x), "score(X)")
         if gradient.shape != x.shape:
-            raise ValueError(f"score(X) has shape {gradient.shape} for points of shape {x.shape}: expected the same")
+            raise ValueError(
+                f"score(X) has shape {gradient.shape} for points of shape {x.shape}: expected the "
+                f"same"
+            )
         return np.hstack([phi, -self.basis.laplacians(x) - self.basis.directional(x, gradient)])
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Sum over x of w <∇φ_a, ∇φ_b>, (p, p), of the tangential components if there are normals."""
+        """Sum w <∇φ_a, ∇φ_b> over x, (p, p), of the tangential components if there are normals."""
         return self.basis.sum_dirichlet(x, weights) - self._across(x, weights)
 
     @property
     def sum_mass_and_dirichlet(self) -> Both | None:
-        """Both forms from one evaluation, if the basis supports it and there is no score; otherwise None."""
+        """Both forms from one evaluation, or None if the basis lacks it or there is a score."""
         together = self.basis.sum_mass_and_dirichlet
         if together is None or self.score is not None:
             return None
 
         def both(x, weights):
             total, scatter, dirichlet = together(x, weights)
-            return total, scatter, dirichlet - self._across(x, np.ones(len(x)) if weights is None else weights)
+            return (
+                total,
+                scatter,
+                dirichlet - self._across(x, np.ones(len(x)) if weights is None else weights),
+            )
 
         return both
 
     def combined(self, forms: Forms, matrix: np.ndarray | None = None) -> Forms:
-        """Return the forms of the combinations φW, or by another matrix; with a score, of those of L φ besides."""
+        """Return the forms of the combinations φW, or of those by another matrix.
+
+        With a score, those of L φ are included.
+        """
         mean, scatter = forms.get("mean"), forms.get("mass_scatter")
         matrix = self.matrix if matrix is None else matrix
         p, r = matrix.shape
@@ -146,7 +157,8 @@ class Pencil:
     def within(self, a: np.ndarray) -> Pencil:
         """Return the forms of combinations of the functions, the columns of a (r, k)."""
         forms = (
-            None if form is None else a.T @ form @ a for form in (self.mass, self.dirichlet, self.cross, self.square)
+            None if form is None else a.T @ form @ a
+            for form in (self.mass, self.dirichlet, self.cross, self.square)
         )
         return Pencil(*forms)  # type: ignore[arg-type]
 
@@ -167,12 +179,16 @@ def orthonormal(normals: Field, x: np.ndarray) -> np.ndarray:
     found = as_array("normals(X)", normals(x))
     if found.shape[:2] != x.shape or found.ndim not in (2, 3):
         raise ValueError(
-            f"normals(X) has shape {found.shape} for points of shape {x.shape}: expected the same, or (n, d, c)"
+            f"normals(X) has shape {found.shape} for points of shape {x.shape}: expected the "
+            f"same, or (n, d, c)"
         )
     found = found[:, :, None] if found.ndim == 2 else found
     products = np.einsum("ndc,nde->nce", found, found)
     if not np.all(np.abs(products - np.eye(found.shape[2])) < 1e-6):
-        raise ValueError("normals(X) are not orthonormal: expected orthogonal vectors of length one at each point")
+        raise ValueError(
+            "normals(X) are not orthonormal: expected orthogonal vectors of length one at each "
+            "point"
+        )
     return found
 
 
@@ -225,12 +241,16 @@ class FoldSums(NamedTuple):
     unit: float  # of length, in the pencils
 
     def pencils(self, parts: list[Forms]) -> list[tuple[Pencil, Pencil]]:
-        """Return the forms over all samples but a fold, and over that fold, from the forms of some functions by parts.
+        """Return the forms over all samples but a fold, and over that fold.
 
-        Second moments of a fold are about the means of the others.
+        They come from the forms of some functions by parts. Second moments of a fold are about the
+        means of the others.
         """
         pairs = held_out([parts[k] for k in self.held_out], reduce(add, parts))
-        return [(Pencil.of(rest).scaled(self.unit), Pencil.of(part, rest).scaled(self.unit)) for rest, part in pairs]
+        return [
+            (Pencil.of(rest).scaled(self.unit), Pencil.of(part, rest).scaled(self.unit))
+            for rest, part in pairs
+        ]
 
     def within(self, a: np.ndarray) -> list[Forms]:
         """Return the parts for combinations of many functions, the columns of a (r, k)."""
@@ -238,7 +258,10 @@ class FoldSums(NamedTuple):
         return [self.space.combined(part, matrix) for part in self.parts]
 
     def products(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the products of both forms, over all samples but a fold, with the vectors of each fold (r, f k)."""
+        """Return the products of both forms with the vectors of each fold (r, f k).
+
+        The forms are those over all samples but the fold.
+        """
         matrix, weight = self.space.matrix, sum(part.weight for part in self.parts)
         raw, own, rest = np.split(matrix @ vectors, len(self.held_out), axis=1), [], []
         for number, columns in zip(self.held_out, raw):
@@ -246,7 +269,12 @@ class FoldSums(NamedTuple):
             apart = part.get("mean") / part.weight - self.mean
             rest.append(np.full(columns.shape[1], weight - part.weight))
             spread = np.outer(part.weight * weight / rest[-1][0] * apart, apart @ columns)
-            own.append((part.get("mass_scatter") @ columns + spread, self.unit**2 * (part.get("dirichlet") @ columns)))
+            own.append(
+                (
+                    part.get("mass_scatter") @ columns + spread,
+                    self.unit**2 * (part.get("dirichlet") @ columns),
+                )
+            )
         mass, energy = (matrix.T @ np.hstack(products) for products in zip(*own))
         others = np.concatenate(rest)
         return (
@@ -260,16 +288,20 @@ def fits(
 ) -> tuple[GeneratorModes, list[GeneratorModes], list[Pencil]]:
     """Fit ``count`` modes to all samples and, in a space of few dimensions, to all but each fold.
 
-    Also return the forms over the folds in that space. It is the span of the leading functions of all samples and, for
-    each fold, of a step of Davidson's method: M⁻¹ R with the residuals R = P v - μ M v, over the other samples, of
-    their best combinations v of the leading functions. So the modes without a fold have errors of second order.
+    Also return the forms over the folds in that space. It is the span of the leading functions of
+    all samples and, for each fold, of a step of Davidson's method: M⁻¹ R with the residuals R = P
+    v - μ M v, over the other samples, of their best combinations v of the leading functions. So the
+    modes without a fold have errors of second order.
     """
     whole, shift = sums.whole, _shift(sums.whole, regularization)
     leading = _top(whole, shift, count + FURTHER_START)
     norm, found = leading.T @ leading, []
     for rest, _ in sums.pencils(sums.within(leading)):
         found.append(generalized_eigh(rest.mass, rest.dirichlet + rest.mass + shift * norm, count))
-    values, vectors = np.concatenate([mu for mu, _ in found]), leading @ np.hstack([best for _, best in found])
+    values, vectors = (
+        np.concatenate([mu for mu, _ in found]),
+        leading @ np.hstack([best for _, best in found]),
+    )
     mass, energy = sums.products(vectors)
     residuals = mass - (mass + energy + shift * vectors) * values
     steps = linalg.solve(_system(whole, shift), residuals, assume_a="pos", check_finite=False)
@@ -292,23 +324,30 @@ def ritz(pencil: Pencil, space: np.ndarray) -> GeneratorModes:
 
 
 def energies(modes: GeneratorModes, part: Pencil) -> tuple[np.ndarray, np.ndarray]:
-    """Each mode's variance and energy E |∇f|² over other samples; their ratio is its Rayleigh quotient."""
+    """Return each mode's variance and energy E |∇f|² over other samples.
+
+    Their ratio is its Rayleigh quotient.
+    """
     return _quadratic(part.mass, modes.vectors), _quadratic(part.dirichlet, modes.vectors)
 
 
 def refined(pencil: Pencil, space: np.ndarray, count: int) -> GeneratorModes:
     """Modes by the generator applied pointwise: Cov(φ, Lφ) v = λ Cov(φ, φ) v in a subspace (r, m).
 
-    If a combination of φ is an eigenfunction, this finds it and its eigenvalue exactly, for any samples; a
-    symmetrized form would not. The functions are made orthonormal in the order of their eigenvalues.
+    If a combination of φ is an eigenfunction, this finds it and its eigenvalue exactly, for any
+    samples; a symmetrized form would not. The functions are made orthonormal in the order of their
+    eigenvalues.
     """
     form = pencil.within(space)
     eigenvalues, vectors = linalg.eig(form.cross, form.mass, check_finite=False)
     order = np.argsort(eigenvalues.real, kind="stable")[:count]
-    chosen = np.where(eigenvalues.imag[order] < 0, vectors[:, order].imag, vectors[:, order].real)  # of a pair, both
+    # of a pair, both
+    chosen = np.where(eigenvalues.imag[order] < 0, vectors[:, order].imag, vectors[:, order].real)
     vectors = space @ chosen
     lower = linalg.cholesky(pencil.within(vectors).mass, lower=True, check_finite=False)
-    return GeneratorModes(eigenvalues[order].real, linalg.solve_triangular(lower, vectors.T, lower=True).T)
+    return GeneratorModes(
+        eigenvalues[order].real, linalg.solve_triangular(lower, vectors.T, lower=True).T
+    )
 
 
 def residuals(modes: GeneratorModes, part: Pencil) -> np.ndarray:
@@ -317,7 +356,11 @@ def residuals(modes: GeneratorModes, part: Pencil) -> np.ndarray:
         return np.full(len(modes.eigenvalues), np.nan)
     v, eigenvalues = modes.vectors, modes.eigenvalues
     mass = _quadratic(part.mass, v)
-    residual = _quadratic(part.square, v) - 2 * eigenvalues * _quadratic(part.cross, v) + eigenvalues**2 * mass
+    residual = (
+        _quadratic(part.square, v)
+        - 2 * eigenvalues * _quadratic(part.cross, v)
+        + eigenvalues**2 * mass
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         return residual / (eigenvalues**2 * mass)
 
@@ -325,7 +368,9 @@ def residuals(modes: GeneratorModes, part: Pencil) -> np.ndarray:
 def penalized_modes(
     space: TrialSpace, source: Source, regularization: float, count: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Solve Σ ψ = μ (L + λ I) ψ with sums over the samples: Pillaud-Vivien and Bach (2023), equation 17, algorithm 1.
+    """Solve Σ ψ = μ (L + λ I) ψ with sums over the samples.
+
+    See Pillaud-Vivien and Bach (2023), equation 17 and algorithm 1.
 
     Returns
     -------
@@ -336,11 +381,14 @@ def penalized_modes(
     rank : int
         Number r of functions.
     """
-    forms = space.combined(accumulate(space, source.x, ("mass", "dirichlet"), weights=source.weights))
+    forms = space.combined(
+        accumulate(space, source.x, ("mass", "dirichlet"), weights=source.weights)
+    )
     mass, system, rank = forms.get("mass"), forms.get("dirichlet"), len(forms.get("dirichlet"))
     system[np.diag_indices(rank)] += regularization
     mu, vectors = generalized_eigh(mass, system, count)
-    mu = np.maximum(mu, np.finfo(float).eps * mu[0])  # rounding, of functions that vanish at the samples
+    # rounding, of functions that vanish at the samples
+    mu = np.maximum(mu, np.finfo(float).eps * mu[0])
     return mu, vectors * np.sqrt(forms.weight / mu), rank
 
 

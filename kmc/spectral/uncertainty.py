@@ -1,9 +1,10 @@
 """How well the eigenvalues of accepted modes are known.
 
-Four relative errors add up in squares: the jackknife's, with half of the difference between Ritz values and held-out
-quotients; that of an energy to which few samples contribute, as those between two wells; the change with the bandwidth;
-and the energy by which functions of a mode stay below the mode (:func:`least_quotient`). The first is small where
-all functions are too smooth; one of the others is large then.
+Four relative errors add up in squares: the jackknife's, with half of the difference between Ritz
+values and held-out quotients; that of an energy to which few samples contribute, as those between
+two wells; the change with the bandwidth; and the energy by which functions of a mode stay below the
+mode (:func:`least_quotient`). The first is small where all functions are too smooth; one of the
+others is large then.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import numpy as np
 from scipy import linalg
 
 MOST_ERROR = 0.33
-"""Relative standard error of an eigenvalue above which there is a warning: some of these are off by a factor of 1.5.
+"""Relative standard error of an eigenvalue above which there is a warning.
 
-Of 311 fits to samples of 18 densities with eigenvalues within that factor, 24 % are above it, nearly all of them with
-500 samples of narrow wells; of 78 wrong ones all are.
+Some of these are off by a factor of 1.5. Of 311 fits to samples of 18 densities with eigenvalues
+within that factor, 24 % are above it, nearly all of them with 500 samples of narrow wells; of 78
+wrong ones all are.
 """
 
 LEAST_SAMPLES = 100
@@ -60,7 +62,9 @@ class Uncertainty(NamedTuple):
         if np.count_nonzero(weights) >= LEAST_SAMPLES:
             for k, (f, square) in enumerate(zip(modes.T, squares.T)):
                 shares[k] = least_quotient(f, square, weights, modes[:, :k])
-        few = np.sqrt(np.sum(weighted**2, axis=0) / represented) / np.maximum(np.sum(weighted, axis=0), 1e-300)
+        few = np.sqrt(np.sum(weighted**2, axis=0) / represented) / np.maximum(
+            np.sum(weighted, axis=0), 1e-300
+        )
         return cls(between, few, 2 * change, -np.log(np.maximum(shares, 1e-3)))
 
     def total(self) -> np.ndarray:
@@ -68,7 +72,10 @@ class Uncertainty(NamedTuple):
         return np.sqrt(sum(np.square(part) for part in self))
 
     def sentence(self, eigenvalues: np.ndarray) -> str:
-        """Return a warning of badly known eigenvalues, with the main cause for the worst; empty if there are none."""
+        """Return a warning of badly known eigenvalues, with the main cause for the worst.
+
+        It is empty if there are none.
+        """
         errors = self.total()
         badly = np.flatnonzero(errors > MOST_ERROR)
         if not len(badly):
@@ -78,22 +85,25 @@ class Uncertainty(NamedTuple):
             "it differs between parts of the samples: use more",
             f"its energy is that of about {1 / self.few_samples[k] ** 2:.0f} samples: use more",
             "it depends on the bandwidth: use more samples and functions (n_basis)",
-            f"a function of this mode alone has {eigenvalues[k] * np.exp(-self.shape[k]):.4g}, as the basis cannot "
-            "represent a step: use more samples and functions (n_basis)",
+            f"a function of this mode alone has {eigenvalues[k] * np.exp(-self.shape[k]):.4g}, as "
+            "the basis cannot represent a step: use more samples and functions (n_basis)",
         )
         cause = causes[int(np.argmax([part[k] for part in self]))]
         others = ", ".join(str(other) for other in badly if other != k)
-        value = f"eigenvalue {k} is uncertain: {eigenvalues[k]:.4g}, with a relative standard error of {errors[k]:.2g}"
+        value = (
+            f"eigenvalue {k} is uncertain: {eigenvalues[k]:.4g}, "
+            f"with a relative standard error of {errors[k]:.2g}"
+        )
         return f"{value}; {cause}" + (f". Others that are uncertain: {others}" if others else "")
 
 
 # Whether functions of a mode have less energy than the mode: then the basis did not represent it.
 #
-# Among the functions g(f) of a mode f, the energy E g'(f)² |∇f|² is least, at unit variance, for an eigenfunction of a
-# Sturm–Liouville problem on a line. For a true eigenfunction that is f itself. Where a barrier is too sharp for the
-# basis, it is a step where f has a slope. The functions are piecewise linear, uncorrelated with slower modes, and
-# fitted
-# to three quarters of the samples at a time; their energy and variance are those on the other quarter.
+# Among the functions g(f) of a mode f, the energy E g'(f)² |∇f|² is least, at unit variance, for an
+# eigenfunction of a Sturm–Liouville problem on a line. For a true eigenfunction that is f itself.
+# Where a barrier is too sharp for the basis, it is a step where f has a slope. The functions are
+# piecewise linear, uncorrelated with slower modes, and fitted to three quarters of the samples at a
+# time; their energy and variance are those on the other quarter.
 
 NODES = 9
 """Nodes at quantiles of f, and as many at equal distances."""
@@ -104,7 +114,9 @@ LEAST_IN_INTERVAL = 30
 FOLDS = 4
 
 
-def least_quotient(f: np.ndarray, squares: np.ndarray, weights: np.ndarray, slower: np.ndarray) -> float:
+def least_quotient(
+    f: np.ndarray, squares: np.ndarray, weights: np.ndarray, slower: np.ndarray
+) -> float:
     """Return the least Rayleigh quotient of functions of f on held-out samples.
 
     It is relative to the quotient of f, and at most one.
@@ -122,7 +134,9 @@ def least_quotient(f: np.ndarray, squares: np.ndarray, weights: np.ndarray, slow
     hats, interval = _hats(f, nodes)
     part = np.empty(len(f), dtype=int)
     part[np.argsort(f, kind="stable")] = np.arange(len(f)) % FOLDS
-    sums = [_HatSums.over(part == k, hats, interval, squares, weights, slower) for k in range(FOLDS)]
+    sums = [
+        _HatSums.over(part == k, hats, interval, squares, weights, slower) for k in range(FOLDS)
+    ]
     width, energy, variance = np.diff(nodes), 0.0, 0.0
     for own in sums:
         others: Any = zip(*(other for other in sums if other is not own))
@@ -133,7 +147,9 @@ def least_quotient(f: np.ndarray, squares: np.ndarray, weights: np.ndarray, slow
         center = rest.mean @ heights
         scale = heights @ rest.second @ heights - rest.weight * center**2
         energy += own.squares @ (np.diff(heights) / width) ** 2 / scale
-        moments = heights @ own.second @ heights - own.weight * center * (2 * (own.mean @ heights) - center)
+        moments = heights @ own.second @ heights - own.weight * center * (
+            2 * (own.mean @ heights) - center
+        )
         variance += moments / scale
     quotient = weights @ squares / (weights @ f**2 - (weights @ f) ** 2 / weights.sum())
     return min(1.0, float(energy / (variance * quotient)))
@@ -163,13 +179,17 @@ class _HatSums(NamedTuple):
 
 
 def _smoothest(sums: _HatSums, width: np.ndarray) -> np.ndarray | None:
-    """Heights at the nodes of the function of least quotient in the samples of the sums; None if there is none."""
+    """Return the heights at the nodes of the function of least quotient; None if there is none.
+
+    The quotient is that in the samples of the sums.
+    """
     conductance = sums.squares / width**2
     stiffness = np.diag(np.append(conductance, 0.0) + np.append(0.0, conductance))
     stiffness -= np.diag(conductance, 1) + np.diag(conductance, -1)
     mass = sums.second - np.outer(sums.first, sums.mean)
     mass[np.diag_indices(len(mass))] += 1e-9 * np.trace(mass)
-    space = np.eye(len(mass))[:, 1:]  # functions that vanish at a node, as constants have neither energy nor variance
+    # functions that vanish at a node, as constants have neither energy nor variance
+    space = np.eye(len(mass))[:, 1:]
     if len(sums.slow):
         correlated = (sums.cross - np.outer(sums.slow, sums.mean))[:, 1:]
         space = space @ np.linalg.qr(correlated.T, mode="complete")[0][:, len(correlated) :]
@@ -192,7 +212,9 @@ def _hats(f, nodes):
 def _nodes(f: np.ndarray) -> np.ndarray:
     """Return the ends of intervals with enough samples in each."""
     low, high = f.min(), f.max()
-    proposed = np.concatenate([np.quantile(f, np.linspace(0, 1, NODES)), np.linspace(low, high, NODES)])
+    proposed = np.concatenate(
+        [np.quantile(f, np.linspace(0, 1, NODES)), np.linspace(low, high, NODES)]
+    )
     ordered, kept = np.sort(f), [low]
     for node in np.unique(proposed)[1:-1]:
         inside = np.searchsorted(ordered, [kept[-1], node, high])

@@ -1,17 +1,20 @@
 r"""Prior covariances of values and gradients: a quadratic, a bent function and a Matérn kernel.
 
-In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ)/d is m², and with r = √5 |u - u'|/l,
+In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ)/d is m², and with r
+= √5 |u - u'|/l,
 
-.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + \psi \cdot \psi' / s)^p + b^2 (1 + r + r^2/3) e^{-r}
+.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + \psi \cdot \psi' / s)^p
+          + b^2 (1 + r + r^2/3) e^{-r}
 
-The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for functions that are
-bent, in one of two ways. Without scales ψ = u, p = 4 and s = 3m²: polynomials of degree four, mostly in the directions
-that the metric stretches. With a scale e = exp(ρ·z) it spans products of two of 1, z_i, e and e z_i (p = 2, s = 3):
-the logarithm of a scale is a coordinate of most hierarchical models and of most models with an unknown noise, and their
-log-densities have terms such as z_j²/e². Several scales have features each.
+The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for
+functions that are bent, in one of two ways. Without scales ψ = u, p = 4 and s = 3m²: polynomials of
+degree four, mostly in the directions that the metric stretches. With a scale e = exp(ρ·z) it spans
+products of two of 1, z_i, e and e z_i (p = 2, s = 3): the logarithm of a scale is a coordinate of
+most hierarchical models and of most models with an unknown noise, and their log-densities have
+terms such as z_j²/e². Several scales have features each.
 
-Derivatives of a Gaussian process are Gaussian, with covariances that are derivatives of the kernel (Rasmussen and
-Williams 2006, section 9.4).
+Derivatives of a Gaussian process are Gaussian, with covariances that are derivatives of the kernel
+(Rasmussen and Williams 2006, section 9.4).
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from scipy import linalg
 from kmc.kernels.metric import squared_distances
 
 SHRINK = 3.0
-"""Divisor of z·z' in the polynomial kernels: typical draws of a posterior have |z|² of some units."""
+"""Divisor of z·z' in the polynomial kernels: typical posterior draws have |z|² of some units."""
 
 LARGEST_LOG_SCALE = 6.0
 """Beyond it scales no longer change: so deep a value says no more."""
@@ -39,7 +42,8 @@ class Coordinates:
     center: np.ndarray  # (d,)
     whitening: np.ndarray  # (d, d), W
     metric: np.ndarray  # (d, d), M
-    scales: tuple[tuple[int, float], ...] = ()  # of each: which coordinate of x, and the rate of its exponential
+    # of each: which coordinate of x, and the rate of its exponential
+    scales: tuple[tuple[int, float], ...] = ()
 
     @cached_property
     def rates(self) -> np.ndarray:
@@ -77,7 +81,9 @@ def whitened_coordinates(points: np.ndarray) -> Coordinates:
     """Return coordinates in which points (n, d) are white."""
     dim = points.shape[1]
     variances = points.var(axis=0)
-    covariance = np.cov(points.T).reshape(dim, dim) + 1e-9 * np.diag(np.where(variances > 0, variances, 1.0))
+    covariance = np.cov(points.T).reshape(dim, dim) + 1e-9 * np.diag(
+        np.where(variances > 0, variances, 1.0)
+    )
     root = np.linalg.cholesky(covariance)
     return Coordinates(points.mean(axis=0), np.linalg.inv(root).T, np.eye(dim))
 
@@ -116,7 +122,9 @@ class Places(NamedTuple):
     @property
     def spread(self) -> float:
         """Divisor s of ψ·ψ' in the bent kernel."""
-        return SHRINK if len(self.rates) else SHRINK * float(np.mean(np.sum(self.metric**2, axis=0)))
+        return (
+            SHRINK if len(self.rates) else SHRINK * float(np.mean(np.sum(self.metric**2, axis=0)))
+        )
 
     @property
     def features(self) -> np.ndarray:
@@ -136,7 +144,10 @@ class Places(NamedTuple):
         scales, slopes = self._scales()[self.values :], self._slopes()[self.values :]
         for i, rate in enumerate(self.rates):
             rise = slopes[:, i, None] * rate
-            blocks += [rise[:, None, :], z[:, :, None] * rise[:, None, :] + scales[:, i, None, None] * np.eye(dim)]
+            blocks += [
+                rise[:, None, :],
+                z[:, :, None] * rise[:, None, :] + scales[:, i, None, None] * np.eye(dim),
+            ]
         return np.concatenate(blocks, axis=1)
 
     def _scales(self):
@@ -188,7 +199,8 @@ def quadratic_covariance(a: Places, b: Places) -> np.ndarray:
 def bent_covariance(a: Places, b: Places) -> np.ndarray:
     """Return the covariances by t^p, t = 1 + ψ·ψ'/s, shape (a.size, b.size).
 
-    With the derivatives J of ψ along z, ∂t^p/∂z' = p t^(p-1) J'ᵀψ/s and ∂²t^p/∂z∂z' = p (p - 1) t^(p-2) Jᵀψ' (J'ᵀψ)ᵀ/s²
+    With the derivatives J of ψ along z, ∂t^p/∂z' = p t^(p-1) J'ᵀψ/s and ∂²t^p/∂z∂z' = p (p - 1)
+    t^(p-2) Jᵀψ' (J'ᵀψ)ᵀ/s²
     + p t^(p-1) JᵀJ'/s.
     """
     s, degree = a.spread, a.degree
@@ -210,11 +222,13 @@ def bent_covariance(a: Places, b: Places) -> np.ndarray:
     return _joined(values, right, left, both)
 
 
-def matern_covariance(a: Places, b: Places, length: float, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the covariances by k = (1 + r + r²/3) exp(-r), r = √5 |u - u'|/l, and their derivatives in log l.
+def matern_covariance(
+    a: Places, b: Places, length: float, distances: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the covariances by k = (1 + r + r²/3) exp(-r), and their derivatives in log l.
 
-    With q = (u - u')Mᵀ/l², f = 5 (1 + r) exp(-r)/3 and g = 25 exp(-r)/3, the gradient in z' is fq,
-    that in z is -fq, and the mixed one is f MMᵀ/l² - g qqᵀ.
+    Here r = √5 |u - u'|/l. With q = (u - u')Mᵀ/l², f = 5 (1 + r) exp(-r)/3 and g = 25 exp(-r)/3,
+    the gradient in z' is fq, that in z is -fq, and the mixed one is f MMᵀ/l² - g qqᵀ.
 
     Parameters
     ----------
@@ -307,7 +321,9 @@ def factorized(covariance: np.ndarray, noise: np.ndarray) -> np.ndarray:
         lower, info = linalg.lapack.dpotrf(total, lower=1, clean=1, overwrite_a=1)
         if info == 0:
             return lower
-    raise linalg.LinAlgError("the covariance matrix of the regression is not finite: rescale the values")
+    raise linalg.LinAlgError(
+        "the covariance matrix of the regression is not finite: rescale the values"
+    )
 
 
 def inverted(lower: np.ndarray) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""A density in learned coordinates; frozen, it can be evaluated and drawn from without the data of the fit."""
+"""A density in learned coordinates.
+
+Frozen, it can be evaluated and drawn from without the data of the fit.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _CHECKS: dict[type, Callable[[Any, int], None]] = {
 
 
 class InCoordinates:
-    """A log-density s of x that is known in coordinates z: x -> u by a transport, u -> z by a whitening.
+    """A log-density s of x, known in coordinates z: x -> u by a transport, u -> z by a whitening.
 
     It is the base of classes with these fields.
 
@@ -52,7 +55,7 @@ class InCoordinates:
         return smooth + wall + self.transport.log_jacobian(x)
 
     def parts(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
-        """Return the smooth surrogate in its own coordinates z (n, d), (n,), and the term of a wall, (n,) or 0."""
+        """Return the smooth surrogate (n,) at coordinates z (n, d) and a wall's term, (n,) or 0."""
         smooth, wall = jit_state.values(self.jit_state, z), self.jit_state.wall
         return smooth, log_chances(wall, z) if len(wall.bias) else 0.0
 
@@ -81,7 +84,8 @@ class Component(InCoordinates):
     def check(self, dim: int) -> None:
         """Raise a ValueError unless the fields are those of a surrogate in ``dim`` dimensions.
 
-        Compiled loops do not check indices, so a component from a file has to be checked before it is evaluated.
+        Compiled loops do not check indices, so a component from a file has to be checked before it
+        is evaluated.
         """
         check_state = _CHECKS.get(type(self.jit_state))
         if check_state is None or type(self.whitening) is not Whitening:
@@ -100,7 +104,9 @@ class Component(InCoordinates):
         if type(self.transport) is Funnel:
             check_arrays(self.transport, {"centers": (dim,), "slopes": (dim,)})
             if not (0 <= self.transport.driver < dim and 0 <= self.transport.location < dim):
-                raise ValueError(f"a funnel along {self.transport.driver} and {self.transport.location} of {dim}")
+                raise ValueError(
+                    f"a funnel along {self.transport.driver} and {self.transport.location} of {dim}"
+                )
 
     @property
     def log_volume(self) -> float:
@@ -126,7 +132,9 @@ class Density:
 
     def check(self, dim: int) -> None:
         """Raise a ValueError unless all components can be evaluated in ``dim`` dimensions."""
-        if not self.components or any(type(component) is not Component for component in self.components):
+        if not self.components or any(
+            type(component) is not Component for component in self.components
+        ):
             raise ValueError("a density without components")
         for component in self.components:
             component.check(dim)

@@ -1,10 +1,11 @@
 """The surrogate at one point, jitted: a leapfrog loop calls it thousands of times.
 
-Everything is in the coordinates z in which draws are white, so no method of a Python object is needed: the state is a
-NamedTuple of arrays, which does not recompile after a refit.
+Everything is in the coordinates z in which draws are white, so no method of a Python object is
+needed: the state is a NamedTuple of arrays, which does not recompile after a refit.
 
-No fastmath: with it, newly compiled code and code loaded from numba's cache rounded differently, so a seed gave
-different draws on the first run and on the second. Sums over centers go through BLAS, or are written out side by side.
+No fastmath: with it, newly compiled code and code loaded from numba's cache rounded differently, so
+a seed gave different draws on the first run and on the second. Sums over centers go through BLAS,
+or are written out side by side.
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it
 
 
 class SurrogateJitState(NamedTuple):
-    """log s(z) = constant + slope·z - q(z)/2 + Σ_a coefficients_a k(z, z_a) + Σ_b w_b·∂k(z, z_b)/∂z_b.
+    """log s = constant + slope·z - q(z)/2 + Σ_a coefficients_a k(z, z_a) + Σ_b w_b·∂k(z, z_b)/∂z_b.
 
-    q(z) = (z - location)ᵀ precision (z - location), and k(z, z_a) = (1 + r + r²/3) exp(-r) + both (1 + ψ·ψ_a/spread)^p
-    with r² = rate |u - u_a|² and u = metric z; the second sum comes from known gradients. ψ is u and p is 4, or there
-    are scales: then ψ has z, and e = exp(rates_i·z) and e z for each, and p is 2: see :mod:`kmc.surrogate.covariance`.
+    q(z) = (z - location)ᵀ precision (z - location), and k(z, z_a) = (1 + r + r²/3) exp(-r) + both
+    (1 + ψ·ψ_a/spread)^p with r² = rate |u - u_a|² and u = metric z; the second sum comes from known
+    gradients. ψ is u and p is 4, or there are scales: then ψ has z, and e = exp(rates_i·z) and e z
+    for each, and p is 2: see :mod:`kmc.surrogate.covariance`.
 
     What is known of the log-density is apart: Σ_i f_i(x_i) with x = origin + z back is added, see
     :mod:`kmc.surrogate.known`.
 
-    Inside loops the value is bounded, smoothly, by ``ceiling`` - ``fall`` (|z|² - reach²)+: it cannot rise where there
-    are no data, and falls outside the ball of the evaluations. A learned wall adds its term, see
-    :mod:`kmc.surrogate.coordinates.walls`.
+    Inside loops the value is bounded, smoothly, by ``ceiling`` - ``fall`` (|z|² - reach²)+: it
+    cannot rise where there are no data, and falls outside the ball of the evaluations. A learned
+    wall adds its term, see :mod:`kmc.surrogate.coordinates.walls`.
     """
 
     constant: float
@@ -46,7 +48,8 @@ class SurrogateJitState(NamedTuple):
     precision: np.ndarray  # (d, d)
     metric: np.ndarray  # (d, d)
     rates: np.ndarray  # (k, d)
-    centers: np.ndarray  # (d, m), u_a: coordinate-major, so that the loops over centers are contiguous
+    # (d, m), u_a: coordinate-major, so that the loops over centers are contiguous
+    centers: np.ndarray
     bent_centers: np.ndarray  # (p, m), ψ_a
     coefficients: np.ndarray  # (m,)
     ends: np.ndarray  # (g, d), u_b
@@ -79,13 +82,28 @@ def without_bumps(state: SurrogateJitState) -> SurrogateJitState:
 
 
 def check_jit_state(state: SurrogateJitState, dim: int) -> None:
-    """Raise a ValueError if loops over the arrays would leave them, which compiled code does not notice."""
+    """Raise a ValueError if loops would leave the arrays, which compiled code does not notice."""
     m, g, k = state.coefficients.size, len(state.slopes), len(state.rates)
     p = dim + k * (1 + dim)
-    shapes = {"slope": (dim,), "location": (dim,), "precision": (dim, dim), "metric": (dim, dim), "rates": (k, dim)}
+    shapes = {
+        "slope": (dim,),
+        "location": (dim,),
+        "precision": (dim, dim),
+        "metric": (dim, dim),
+        "rates": (k, dim),
+    }
     shapes |= {"origin": (dim,), "back": (dim, dim)}
     shapes |= {"centers": (dim, m), "bent_centers": (p, m), "coefficients": (m,)}
-    check_arrays(state, {**shapes, "ends": (g, dim), "slopes": (g, dim), "bent_ends": (g, p), "bent_slopes": (g, p)})
+    check_arrays(
+        state,
+        {
+            **shapes,
+            "ends": (g, dim),
+            "slopes": (g, dim),
+            "bent_ends": (g, p),
+            "bent_slopes": (g, p),
+        },
+    )
     check_splines(state.known, dim)
     if type(state.wall) is not WallState:
         raise ValueError(f"a wall of type {type(state.wall).__name__}")
@@ -115,7 +133,13 @@ def value_and_gradient(state, z, gradient, work):
         q += r[i] * pr[i]
     _multiply(state.metric, z, u)
     _features(state, z, u, psi)
-    value = state.constant + rise - 0.5 * q + _radial(state, u, g, sections) + _bent(state, psi, along, sections)
+    value = (
+        state.constant
+        + rise
+        - 0.5 * q
+        + _radial(state, u, g, sections)
+        + _bent(state, psi, along, sections)
+    )
     if len(state.slopes):
         value += _known_slopes(state, u, g, psi, along)
     if not len(state.rates):
@@ -266,7 +290,7 @@ def _bent(state, psi, along, work):
 
 @njit(allocates=False)
 def _known_slopes(state, u, g, psi, along):
-    """Return the sum that comes from known gradients, and add its gradients in u and ψ to ``g`` and ``along``."""
+    """Return the sum from known gradients; add its gradients in u and ψ to ``g`` and ``along``."""
     d = u.size
     degree = 2.0 if len(state.rates) else 4.0
     total = 0.0
@@ -303,7 +327,10 @@ def _known_slopes(state, u, g, psi, along):
 
 @njit(allocates=False)
 def _bounded(state, z, value, gradient):
-    """Return -τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and change ``gradient`` into its gradient."""
+    """Return -τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS.
+
+    Change ``gradient`` into its gradient.
+    """
     square = 0.0
     for i in range(z.size):
         square += z[i] * z[i]
@@ -321,7 +348,7 @@ def _bounded(state, z, value, gradient):
 
 
 def values(state: Any, points: np.ndarray) -> np.ndarray:
-    """Return log s without the wall, for any registered state, at the rows of ``points`` (n, d), shape (n,)."""
+    """Return log s (n,) at ``points`` (n, d), without the wall, for any registered state."""
     return values_and_gradients(state, points)[0]
 
 

@@ -31,7 +31,7 @@ class Splines(NamedTuple):
 
 
 class KnownPart(NamedTuple):
-    """What is known of a log-density: functions of one coordinate each, in the coordinates u of a transport."""
+    """What is known of a log-density: functions of single coordinates u_i of a transport."""
 
     transport: Any
     splines: Splines
@@ -54,8 +54,10 @@ def check_arrays(owner: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
             raise ValueError(f"{name} is not an array of numbers of shape {shape}")
 
 
-def check_columns(name: str, array: np.ndarray, shape: tuple[int, ...], least: int, most: int) -> None:
-    """Raise a ValueError if an array is not one of whole numbers of this shape, between two bounds."""
+def check_columns(
+    name: str, array: np.ndarray, shape: tuple[int, ...], least: int, most: int
+) -> None:
+    """Raise a ValueError if an array is not of whole numbers of this shape, between two bounds."""
     if type(array) is not np.ndarray or array.dtype != np.int64 or array.shape != shape:
         raise ValueError(f"{name} is not an array of whole numbers of shape {shape}")
     if array.size and not (array.min() >= least and array.max() <= most):
@@ -126,7 +128,10 @@ def _logistic(x):
 
 @njit(allocates=False)
 def _share(x, steepness, length):
-    """Return the share of an interval below x, and its derivative; see :class:`kmc.model.transforms.Between`."""
+    """Return the share of an interval below x, and its derivative.
+
+    See :class:`kmc.model.transforms.Between`.
+    """
     if steepness == 0.0:
         share = _logistic(x)
         return share, share * (1.0 - share)

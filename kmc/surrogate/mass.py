@@ -1,4 +1,7 @@
-"""Depth below the highest log-density, by which values count; the temperature at which enough do; spurious mass."""
+"""Depths below the highest log-density, the temperature, and spurious mass.
+
+Values count by their depth, and at the temperature enough of them do.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ _STEP = 3.0  # standard deviations of the draws, of differences for a curvature
 
 
 def bulk_depth(dim: int) -> float:
-    """Return the depth below the mode within which practically all of a Gaussian's draws lie: d/2 + 2 sqrt(d) + 3."""
+    """Return the depth d/2 + 2 sqrt(d) + 3 below the mode.
+
+    Practically all of a Gaussian's draws lie within it.
+    """
     return dim / 2 + 2 * np.sqrt(dim) + 3
 
 
@@ -93,9 +99,9 @@ def noise_at(depth: np.ndarray, dim: int) -> np.ndarray:
 def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
     """Return the temperature, at least 1, at which ``counted`` values count fully.
 
-    ``depths`` (n,) are log-densities minus the highest one, in nats: at most 0. When all first values are thousands of
-    nats deep, the posterior is a needle that no chain finds. The tempered one is as wide as what is known, and the
-    temperature falls as higher values are found.
+    ``depths`` (n,) are log-densities minus the highest one, in nats: at most 0. When all first
+    values are thousands of nats deep, the posterior is a needle that no chain finds. The tempered
+    one is as wide as what is known, and the temperature falls as higher values are found.
     """
     return max(1.0, float(np.sort(-depths)[:counted][-1]) / full_depth(dim))
 
@@ -103,19 +109,23 @@ def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
 def tempered(
     depths: np.ndarray, splines: Splines, u: np.ndarray, counted: int, *, whole: bool
 ) -> tuple[float, np.ndarray, Splines, float]:
-    """Return the temperature, depths (n,) and splines at it, and the highest of these depths before it is taken off.
+    """Return the temperature, depths (n,) and splines at it, and the highest of these depths.
 
-    The splines are divided, too, unless they stay ``whole``: at a temperature, scales of a hierarchy would be of any
-    size.
+    The highest is that before it is taken off. The splines are divided, too, unless they stay
+    ``whole``: at a temperature, scales of a hierarchy would be of any size.
     """
     dim = u.shape[1]
     if not whole:
         temperature = temperature_of(depths, counted, dim)
-        splines = splines._replace(values=splines.values / temperature, slopes=splines.slopes / temperature)
+        splines = splines._replace(
+            values=splines.values / temperature, slopes=splines.slopes / temperature
+        )
         return temperature, depths / temperature, splines, 0.0
     added = splines.values_and_gradients(u)[0]
     rest = depths - added
-    temperature = temperature_of((rest - rest.max())[added > added.max() - deepest(dim)], counted, dim)
+    temperature = temperature_of(
+        (rest - rest.max())[added > added.max() - deepest(dim)], counted, dim
+    )
     depths = added + rest / temperature
     return temperature, depths - depths.max(), splines, depths.max()
 
@@ -123,10 +133,10 @@ def tempered(
 def without_known(
     values: np.ndarray, added: np.ndarray, finite: np.ndarray, near: np.ndarray, lowest: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values (n,) without the part of them that is ``added``, and where they have to be learned (n,), bool.
+    """Return the values (n,) without their ``added`` part, and where to learn them (n,), bool.
 
-    Where that part is deep alone, nothing has to be learned, and the rest may be of any size. The limit of depth is one
-    of the rest.
+    Where that part is deep alone, nothing has to be learned, and the rest may be of any size. The
+    limit of depth is one of the rest.
     """
     rest = np.where(finite, values - added, values)
     return np.maximum(rest, rest[near].max() + lowest), added > added[near].min() + lowest
@@ -140,11 +150,11 @@ def without_spurious_mass(
 ) -> Mean:
     """Return the posterior mean of y, with a quadratic that rises in no direction.
 
-    The regression is one of y + z' P z / 2, with the precision P = ``prior`` (d, d) of a prior mean, if there is one.
-    The quadratic of ``known`` (d, d) is added to y elsewhere.
-    Where the quadratic would rise, or fall too slowly to bound the mass, it is bent down, and the constant and the
-    other kernels are solved again around it: they know nothing beyond the data, so a quadratic that is known to be flat
-    is left, as one between walls is.
+    The regression is one of y + z' P z / 2, with the precision P = ``prior`` (d, d) of a prior
+    mean, if there is one. The quadratic of ``known`` (d, d) is added to y elsewhere. Where the
+    quadratic would rise, or fall too slowly to bound the mass, it is bent down, and the constant
+    and the other kernels are solved again around it: they know nothing beyond the data, so a
+    quadratic that is known to be flat is left, as one between walls is.
     """
     mean = regression.mean
     shift = np.zeros((len(mean.linear),) * 2) if prior is None else 0.5 * prior

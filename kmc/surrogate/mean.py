@@ -38,7 +38,9 @@ def mean_gradients(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.nd
     """Return gradients of a mean along x, shape (n, d, outputs)."""
     places = gradients_at(coordinates.map(x), coordinates)
     along_z = polynomial_at(places, mean.linear, mean.quadratic).reshape(*x.shape, -1)
-    return np.einsum("ij,njr->nir", coordinates.whitening, along_z) + bump_gradients(mean, coordinates, x)
+    return np.einsum("ij,njr->nir", coordinates.whitening, along_z) + bump_gradients(
+        mean, coordinates, x
+    )
 
 
 def bump_gradients(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarray:
@@ -62,7 +64,7 @@ def polynomial_at(places: Places, linear: np.ndarray, quadratic: np.ndarray) -> 
 
 
 def _bumps(mean, z):
-    """Return the sum of the kernels and its gradients along z, shapes (n, outputs) and (n, d, outputs)."""
+    """Return the sum (n, outputs) of the kernels and its gradients (n, d, outputs) along z."""
     at = mean.places._replace(z=z, values=0)
     values, along_u = _radial_sum(mean, at.u)
     more, along_features = _bent_sum(mean, at.features)
@@ -77,7 +79,9 @@ def _radial_sum(mean, u):
     k, f, _ = _radial(mean, u, centers)
     values = k @ mean.weights
     moments = (centers[:, :, None] * mean.weights[:, None, :]).reshape(m, -1)
-    gradients = (f @ moments).reshape(*u.shape, mean.weights.shape[1]) - u[:, :, None] * (f @ mean.weights)[:, None, :]
+    gradients = (f @ moments).reshape(*u.shape, mean.weights.shape[1]) - u[:, :, None] * (
+        f @ mean.weights
+    )[:, None, :]
     if not len(ends):
         return values, gradients
     # Derivatives of the kernels: f (v·r) with the gradient f v - g (v·r) r, r = u - u_j.
@@ -98,15 +102,20 @@ def _bent_sum(mean, features):
     values = mean.bent * t**degree @ mean.weights
     moments = (centers[:, :, None] * mean.weights[:, None, :]).reshape(m, -1)
     first = mean.bent * degree / s
-    gradients = (first * t ** (degree - 1) @ moments).reshape(*features.shape, mean.weights.shape[1])
+    gradients = (first * t ** (degree - 1) @ moments).reshape(
+        *features.shape, mean.weights.shape[1]
+    )
     if not len(ends):
         return values, gradients
-    # Derivatives along ends: p t^(p-1) (ψ·w)/s with the gradient p t^(p-1) w/s + p (p-1) t^(p-2) (ψ·w) ψ_j/s², w = Jv.
+    # Derivatives along ends: p t^(p-1) (ψ·w)/s with the gradient p t^(p-1) w/s + p (p-1) t^(p-2)
+    # (ψ·w) ψ_j/s², w = Jv.
     t = 1.0 + features @ ends.T / s
     slopes = np.einsum("kpi,kir->kpr", mean.places.jacobians(), mean.slopes)
     along = np.einsum("np,mpr->nmr", features, slopes)
     gradients += first * np.einsum("nm,mpr->npr", t ** (degree - 1), slopes)
-    gradients += first * (degree - 1) / s * np.einsum("nm,nmr,mp->npr", t ** (degree - 2), along, ends)
+    gradients += (
+        first * (degree - 1) / s * np.einsum("nm,nmr,mp->npr", t ** (degree - 2), along, ends)
+    )
     return values + first * np.einsum("nm,nmr->nr", t ** (degree - 1), along), gradients
 
 

@@ -1,9 +1,9 @@
 r"""Gaussian-process regression of low rank, for many values.
 
-The quadratic kernel is exact, by its (d + 1)(d + 2)/2 features. The sum E of the two others is replaced
-by Q = C G⁻¹ Cᵀ, with C between places and landmarks and G among the landmarks, which pivoted
-Cholesky chooses (:func:`kmc.landmarks.pivots`). So K = ΦΦᵀ + N with few columns of Φ and a diagonal
-noise N, and
+The quadratic kernel is exact, by its (d + 1)(d + 2)/2 features. The sum E of the two others is
+replaced by Q = C G⁻¹ Cᵀ, with C between places and landmarks and G among the landmarks, which
+pivoted Cholesky chooses (:func:`kmc.landmarks.pivots`). So K = ΦΦᵀ + N with few columns of Φ and a
+diagonal noise N, and
 
 .. math:: K^{-1} = N^{-1} - N^{-1} \Phi A^{-1} \Phi^T N^{-1}, \quad A = I + \Phi^T N^{-1} \Phi.
 
@@ -97,11 +97,17 @@ class LowRank:
 
         # Q = C B' with B = C G⁻¹, so dQ = dC B' + B dC' - B dG B'.
         blend = linalg.solve_triangular(at.root, at.bumps.T, lower=True, trans=1).T
-        slope_blend = linalg.solve_triangular(at.root, slope_half[:, n_polynomials:].T, lower=True, trans=1).T
+        slope_blend = linalg.solve_triangular(
+            at.root, slope_half[:, n_polynomials:].T, lower=True, trans=1
+        ).T
         by_sections = []
-        for cross, inner, of_prior in zip(at.cross.slopes, at.inner.slopes, prior.slopes, strict=True):
+        for cross, inner, of_prior in zip(
+            at.cross.slopes, at.inner.slopes, prior.slopes, strict=True
+        ):
             slope = np.vdot(cross, slope_blend) - 0.5 * np.vdot(inner, blend.T @ slope_blend)
-            explained = 2.0 * np.einsum("ij,ij->i", cross, blend) - np.einsum("ij,ij->i", blend @ inner, blend)
+            explained = 2.0 * np.einsum("ij,ij->i", cross, blend) - np.einsum(
+                "ij,ij->i", blend @ inner, blend
+            )
             by_sections.append(slope + 0.5 * outputs * np.sum((of_prior - explained) / noise))
 
         # The diagonal of D, for the noise.
@@ -136,7 +142,9 @@ class _LowRankSolved:
         self.root = factorized(self.inner.values, np.zeros(len(self.inner.values)))
         self.bumps = _whitened(self.root, self.cross.values)
         if independent:
-            left = section_variances(posterior.places, theta).values - np.einsum("ij,ij->i", self.bumps, self.bumps)
+            left = section_variances(posterior.places, theta).values - np.einsum(
+                "ij,ij->i", self.bumps, self.bumps
+            )
             self.noise = self.noise + np.maximum(left, 0.0)
         self.polynomials = np.exp(theta.quadratic) * posterior.polynomials
         self.features = np.column_stack([self.polynomials, self.bumps])
@@ -170,7 +178,8 @@ class _LowRankSolved:
         polynomials = np.exp(self.theta.quadratic) * quadratic_features(places)
         features = np.column_stack([polynomials, bumps])
 
-        # What is known: all features; what is added: their posterior covariance, and that of the constant.
+        # What is known: all features; what is added: their posterior covariance, and that of the
+        # constant.
         uncertain = linalg.solve_triangular(self.lower, features.T, lower=True)
         ones = np.arange(places.size) < places.values
         constant = ones - (features @ (self.features.T @ self.k1))
@@ -202,7 +211,7 @@ class _LowRankSolved:
 
 
 class Sections(NamedTuple):
-    """Covariances by the bent and the Matérn kernel, and their derivatives in log c, log b and log l."""
+    """Covariances by the bent and the Matérn kernel, and derivatives in log c, log b and log l."""
 
     values: np.ndarray
     slopes: tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -223,7 +232,11 @@ class Pairs(NamedTuple):
 
     def sections(self, theta: Hyperparameters) -> Sections:
         """Return the covariances between the two places."""
-        return _sections(theta, self.bent, *matern_covariance(self.a, self.b, np.exp(theta.length), self.distances))
+        return _sections(
+            theta,
+            self.bent,
+            *matern_covariance(self.a, self.b, np.exp(theta.length), self.distances),
+        )
 
 
 def section_variances(places: Places, theta: Hyperparameters) -> Sections:
@@ -257,7 +270,7 @@ def quadratic_features(places: Places) -> np.ndarray:
 
 
 def polynomial_of(weights: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return constant, b and Q of the combination of :func:`quadratic_features` with weights (p, outputs)."""
+    """Return constant, b and Q of :func:`quadratic_features` with weights (p, outputs)."""
     first, second = np.triu_indices(dim)
     scale = np.where(first == second, 1.0, np.sqrt(0.5)) / SHRINK
     quadratic = np.zeros((dim, dim, weights.shape[1]))

@@ -8,7 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from kmc.surrogate.coordinates.noncentered import NonCentered
-from kmc.surrogate.coordinates.transport import APART, IDENTITY, Identity, Transport, find_transports
+from kmc.surrogate.coordinates.transport import (
+    APART,
+    IDENTITY,
+    Identity,
+    Transport,
+    find_transports,
+)
 from kmc.surrogate.coordinates.walls import NO_WALL, Wall, learn_wall
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import (
@@ -21,7 +27,15 @@ from kmc.surrogate.covariance import (
 from kmc.surrogate.density import InCoordinates
 from kmc.surrogate.jit_state import SurrogateJitState, without_bumps
 from kmc.surrogate.known import KnownPart, Splines, no_splines
-from kmc.surrogate.mass import DENSITY, by_depth, deepest, full_depth, tempered, without_known, without_spurious_mass
+from kmc.surrogate.mass import (
+    DENSITY,
+    by_depth,
+    deepest,
+    full_depth,
+    tempered,
+    without_known,
+    without_spurious_mass,
+)
 from kmc.surrogate.mean import Mean, bump_gradients, bump_values, mean_values
 from kmc.surrogate.regression import (
     SCALED,
@@ -36,38 +50,42 @@ from kmc.surrogate.regression import (
 )
 
 REACH = 2.5
-"""The bound falls outside the ball of the points that are not deep, so many times as large: polynomials of degree four
-rise somewhere beyond them, with no doubt of their own.
+"""The bound falls outside the ball of the points that are not deep, so many times as large:
+polynomials of degree four rise somewhere beyond them, with no doubt of their own.
 """
 
 SEARCHED = (250, 1000)
-"""Most points of a search for hyperparameters, half of them the highest and the others of all depths: without deep
-ones, the likelihood prefers functions that rise where there are no data. They are 1.2 times the coefficients of a
-quadratic, within these bounds: as long as a quadratic can have all values, the likelihood does not know it.
+"""Most points of a search for hyperparameters, half of them the highest and the others of all
+depths: without deep ones, the likelihood prefers functions that rise where there are no data. They
+are 1.2 times the coefficients of a quadratic, within these bounds: as long as a quadratic can have
+all values, the likelihood does not know it.
 """
 
 COUNTED = 0.3
-"""Share of the coefficients of a quadratic: so many values, and d + 2 more, count fully at any temperature."""
+"""Share of the coefficients of a quadratic: so many values, and d + 2 more, count fully at any
+temperature.
+"""
 
 PRIOR = 0.5
-"""Curvature of the prior mean in nats per squared standard deviation of the draws: where nothing is known, the
-density falls like a normal 1.4 times as wide.
+"""Curvature of the prior mean in nats per squared standard deviation of the draws: where nothing is
+known, the density falls like a normal 1.4 times as wide.
 """
 
 _FLAT = 1e-3  # nats per squared standard deviation: such a curvature has no center
 _DIFFERENCE = 1e-5  # standard deviations: step of the differences of a transport
 _BETTER_THAN_CHANCE = 0.7  # factor on the loss of a wall that says nothing
 _WITHOUT = 10.0  # nats below the lowest value: points without density where no wall describes them
-_NEGLIGIBLE = 0.01  # nats: where bumps are smaller at all values, chains do without them and are faster
+# nats: where bumps are smaller at all values, chains do without them and are faster
+_NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Process(InCoordinates):
     """A Gaussian process of the log-density, tempered as long as hardly any value counts.
 
-    The regression is one of what is not known of (log-density of u - highest) / temperature, u the transported
-    coordinates; the state for jitted loops is that of log-density / temperature, bounded, in z. In non-centered
-    coordinates the temperature does not divide what is known.
+    The regression is one of what is not known of (log-density of u - highest) / temperature, u the
+    transported coordinates; the state for jitted loops is that of log-density / temperature,
+    bounded, in z. In non-centered coordinates the temperature does not divide what is known.
     """
 
     transport: Transport  # from x to u
@@ -95,22 +113,31 @@ class Process(InCoordinates):
         return self.temperature * (found - kept) + kept
 
     def kept(self, x: np.ndarray) -> np.ndarray:
-        """Return what the temperature does not divide of the log-density of u, at the rows of x (n, d), (n,)."""
+        """Return the part of the log-density of u that the temperature does not divide.
+
+        Its shape is (n,), for the rows of x (n, d).
+        """
         if not isinstance(self.transport, NonCentered):
             return np.zeros(len(x))
         return self.known.values_and_gradients(self.transport(x))[0]
 
     def heights(self, x: np.ndarray) -> np.ndarray:
-        """Return the mean at the rows of x (n, d), relative to the highest value, at the temperature."""
+        """Return the mean at the rows of x (n, d), minus the highest value, at the temperature."""
         u = self.transport(x)
-        return mean_values(self.mean, self.regression.coordinates, u)[:, 0] + self.known.values_and_gradients(u)[0]
+        return (
+            mean_values(self.mean, self.regression.coordinates, u)[:, 0]
+            + self.known.values_and_gradients(u)[0]
+        )
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
-        """Return standard deviations of the log-density at the rows of x (n, d), divided by the temperature, (n,)."""
+        """Return the standard deviations of the log-density at the rows of x (n, d), (n,).
+
+        They are divided by the temperature.
+        """
         return self.regression.standard_deviations(self.transport(x))
 
     def covariances(self, x: np.ndarray) -> np.ndarray:
-        """Return covariances of the log-density at the rows of x (n, d), in the same units, (n, n)."""
+        """Return covariances of the log-density at rows of x (n, d), in the same units, (n, n)."""
         return self.regression.conditional(self.transport(x)).covariances()
 
     def beyond(self, x: np.ndarray) -> np.ndarray:
@@ -134,7 +161,9 @@ class Process(InCoordinates):
             "surrogate_metric_spread": float(np.linalg.cond(coordinates.metric) ** 2),
             "surrogate_driver": self.transport.driver,
         }
-        return facts if self.wall is None else facts | self.wall.facts(bent=bool(self.transport.size))
+        return (
+            facts if self.wall is None else facts | self.wall.facts(bent=bool(self.transport.size))
+        )
 
 
 class Seen(NamedTuple):
@@ -150,8 +179,13 @@ class Seen(NamedTuple):
 
 
 def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
-    """Fit in units of the standard deviations of the points; in non-centered coordinates if a hierarchy is declared."""
-    transport = IDENTITY if seen.known is None or seen.known.transport == APART else seen.known.transport
+    """Fit in units of the standard deviations of the points.
+
+    If a hierarchy is declared, the coordinates are non-centered.
+    """
+    transport = (
+        IDENTITY if seen.known is None or seen.known.transport == APART else seen.known.transport
+    )
     return _fit(seen, transport, scaled_coordinates(transport(seen.points)), STARTS, rng)
 
 
@@ -160,11 +194,14 @@ def fit_to_draws(seen: Seen, rng: np.random.Generator, transport: Transport = ID
     return _fit(seen, transport, whitened_coordinates(transport(seen.draws)), STARTS, rng)
 
 
-def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
-    """Search for hyperparameters, coordinates, a metric, a transport and scales, from the last fit's and ``start``.
+def fit_again(
+    seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator
+) -> Process:
+    """Search for hyperparameters, coordinates, a metric, a transport and scales.
 
-    The quadratic's prior is isotropic, so that in coordinates far from white even a quadratic log-density looks bent:
-    coordinates are chosen by likelihood.
+    It begins with those of the last fit and with ``start``. The quadratic's prior is isotropic, so
+    that in coordinates far from white even a quadratic log-density looks bent: coordinates are
+    chosen by likelihood.
     """
     coordinates = learned_coordinates(last, seen)
     starts = (last.regression.hyperparameters, start)
@@ -173,7 +210,8 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     counting = fits[0].counting  # likelihoods of other values cannot be compared
     if not np.allclose(coordinates.metric, plain.metric):
         fits.append(_fit(seen, last.transport, plain, starts, rng, counting=counting))
-    # Draws of a wrong fit are white in wrong coordinates; the better half of the points knows the shape, too.
+    # Draws of a wrong fit are white in wrong coordinates; the better half of the points knows the
+    # shape, too.
     order, dim = np.argsort(-seen.values, kind="stable"), seen.points.shape[1]
     best = seen.points[order[: max(len(order) // 2, 2 * dim)]]
     white = replace(whitened_coordinates(last.transport(best)), scales=coordinates.scales)
@@ -186,15 +224,19 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
             if isinstance(transport, NonCentered):  # there, draws of a wrong fit may be of any size
                 own = seen._replace(draws=best)
             white = whitened_coordinates(transport(own.draws))
-            if isinstance(transport, Identity) and isinstance(last.transport, Identity):  # of the same points u
+            # of the same points u
+            if isinstance(transport, Identity) and isinstance(last.transport, Identity):
                 white = min(fits, key=_loss).regression.coordinates
             fits.append(_fit(own, transport, white, starts, rng, counting=counting))
-    # The transports are compared when each has the scales that suit it: a funnel may be a scale that is not yet found.
+    # The transports are compared when each has the scales that suit it: a funnel may be a scale
+    # that is not yet found.
     each: list[Process] = []
     for one in sorted(fits, key=_loss):
         if all(one.transport != other.transport for other in each):
             each.append(one)
-    return min((_with_scales(seen, one, (*starts, SCALED), rng, counting) for one in each), key=_loss)
+    return min(
+        (_with_scales(seen, one, (*starts, SCALED), rng, counting) for one in each), key=_loss
+    )
 
 
 def _with_scales(seen, found, starts, rng, counting) -> Process:
@@ -215,8 +257,8 @@ def fit_widely(seen: Seen, rng: np.random.Generator, last: Process | None = None
     """Fit at the temperature at which more values count than a quadratic has coefficients.
 
     It is wrong in detail, but shows from afar where the density rises: the fit of :func:`fit_again`
-    knows only a few values on the flank of a needle. Its mean may rise without bound. Hyperparameters are searched for
-    from those of the last such fit.
+    knows only a few values on the flank of a needle. Its mean may rise without bound.
+    Hyperparameters are searched for from those of the last such fit.
     """
     dim = seen.points.shape[1]
     counted = terms_of(dim) + dim
@@ -225,7 +267,10 @@ def fit_widely(seen: Seen, rng: np.random.Generator, last: Process | None = None
     starts = STARTS[::2] if last is None else (last.regression.hyperparameters,)
     first = _fit(seen, IDENTITY, whitened_coordinates(best), starts, rng, counted=counted)
     scaled = scaled_coordinates(best)
-    fits = [first, _fit(seen, IDENTITY, scaled, starts, rng, counted=counted, counting=first.counting)]
+    fits = [
+        first,
+        _fit(seen, IDENTITY, scaled, starts, rng, counted=counted, counting=first.counting),
+    ]
     return min(fits, key=_loss)
 
 
@@ -235,13 +280,16 @@ def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Proc
     return _fit(seen, last.transport, coordinates, (theta,), rng, last)
 
 
-def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, counting=None) -> Process:
+def _fit(
+    seen, transport, coordinates, starts, rng, last=None, *, counted=None, counting=None
+) -> Process:
     """Fit in given coordinates, at the temperature at which so many values count (see ``COUNTED``).
 
     With a last fit its hyperparameters are kept, and the regions of its wall.
 
     Deeper values than a limit say "below it", and nothing else: they count, as this limit, where
-    the mean would be higher, or where ``counting`` (n,) says so. With ``counted``, spurious mass is left.
+    the mean would be higher, or where ``counting`` (n,) says so. With ``counted``, spurious mass is
+    left.
     """
     data = _data_of(seen, transport, coordinates, rng, last, counted)
     dim, hierarchical = data.u.shape[1], seen.known is not None and seen.known.transport != APART
@@ -268,7 +316,8 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
 
         # Condition on all values that count.
         some = np.flatnonzero(counts)
-        if len(some) > SETTINGS.exact and not seen.noisy:  # more would make it inexact; noisy ones are averaged
+        # more would make it inexact; noisy ones are averaged
+        if len(some) > SETTINGS.exact and not seen.noisy:
             some = some[_representative(data.depths[some], SETTINGS.exact)]
         regression = condition(data.observed(some), coordinates, theta)
         curvature = DENSITY.curvature if counted is None else np.inf
@@ -288,12 +337,13 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
 
 
 class _Data(NamedTuple):
-    """What is regressed in given coordinates, at a temperature: n points in front of the wall, or all."""
+    """Data in given coordinates, at a temperature: n points in front of the wall, or all."""
 
     rows: np.ndarray  # of all evaluations, which of them these are, bool
     u: np.ndarray  # (n, d)
     depths: np.ndarray  # (n,), log-densities of u at the temperature, minus the highest one
-    limited: np.ndarray  # (n,), these without what is known, limited, plus half the prior mean's quadratic
+    # (n,), these without what is known, limited, plus half the prior mean's quadratic
+    limited: np.ndarray
     slopes: np.ndarray  # (n, d), gradients of these along u, rows of NaN where they are not known
     noise: np.ndarray  # (n,)
     near: np.ndarray  # (n,), which are not deeper than the limit
@@ -309,7 +359,7 @@ class _Data(NamedTuple):
     temperature: float
 
     def observed(self, some: np.ndarray) -> Observations:
-        """Return the observations at some points, given by their indices, with the gradients of the highest ones."""
+        """Return the observations at some indices, with the gradients of the highest points."""
         given = some[np.isfinite(self.slopes[some]).all(axis=1)]
         most = max(SETTINGS.exact - len(some), 0) // self.u.shape[1]
         given = given[np.argsort(-self.depths[given], kind="stable")[:most]]
@@ -320,7 +370,7 @@ class _Data(NamedTuple):
 
 
 def _data_of(seen, transport, coordinates, rng, last, counted) -> _Data:
-    """Return what is regressed of all evaluations, at the temperature at which so many of them count."""
+    """Return what is regressed of all evaluations, at the temperature at which so many count."""
     values = seen.values - transport.log_jacobian(seen.points)
     u, draws = transport(seen.points), transport(seen.draws)
     dim = u.shape[1]
@@ -347,7 +397,9 @@ def _data_of(seen, transport, coordinates, rng, last, counted) -> _Data:
     z, prior = coordinates.map(u), _prior_precision(coordinates.map(draws))
     limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
     slopes = _slopes_along_u(gradients, transport, seen.points[rows]) / temperature
-    slopes = slopes - (along / temperature if whole else along) + z @ prior @ coordinates.whitening.T
+    slopes = (
+        slopes - (along / temperature if whole else along) + z @ prior @ coordinates.whitening.T
+    )
     return _Data(
         rows=rows,
         u=u,
@@ -370,7 +422,10 @@ def _data_of(seen, transport, coordinates, rng, last, counted) -> _Data:
 
 
 def _as_process(transport, coordinates, data, regression, mean, counts, searched) -> Process:
-    """Return the density of a regression whose mean is without spurious mass, and whose data ``counts`` (n,) names."""
+    """Return the density of a regression whose mean is without spurious mass.
+
+    Its data are those that ``counts`` (n,) names.
+    """
     dim = data.u.shape[1]
     reach = REACH * float(np.linalg.norm(coordinates.map(_near(data.u, data.depths)), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
@@ -378,7 +433,9 @@ def _as_process(transport, coordinates, data, regression, mean, counts, searched
     bumps = bump_values(mean, coordinates.map(data.u[counts]))
     if np.abs(bumps).max() < _NEGLIGIBLE:
         state = without_bumps(state)
-    state = state._replace(origin=whitening.origin, back=whitening.inverse.T.copy(), known=data.splines)
+    state = state._replace(
+        origin=whitening.origin, back=whitening.inverse.T.copy(), known=data.splines
+    )
     if data.wall is not None:
         state = state._replace(wall=data.wall.state(whitening))
     counting = np.zeros(len(data.rows), bool)
@@ -400,10 +457,15 @@ def _as_process(transport, coordinates, data, regression, mean, counts, searched
 
 
 def _wall_and_rows(u, values, draws, rng, last):
-    """Return a wall, or None, and which points (n,) are regressed: those in front of it, or all, as low values."""
+    """Return a wall, or None, and which points (n,) are regressed.
+
+    They are those in front of the wall, or all, as low values.
+    """
     finite = np.isfinite(values)
     wall = learn_wall(u, values, draws, rng=rng, last=last.wall if last is not None else None)
-    if (wall is None and np.mean(finite) < 0.5) or (wall is not None and wall.loss > _BETTER_THAN_CHANCE * np.log(2.0)):
+    if (wall is None and np.mean(finite) < 0.5) or (
+        wall is not None and wall.loss > _BETTER_THAN_CHANCE * np.log(2.0)
+    ):
         return None, np.full(len(u), True)
     return wall, finite
 
@@ -418,9 +480,11 @@ def _prior_precision(draws):
 
 
 def _bending(splines, draws, coordinates):
-    """Return half the curvature (d, d) in z that splines have at draws (n, d), on average, where it is downward."""
+    """Return half the splines' mean curvature (d, d) in z at draws (n, d), where it is downward."""
     size = np.maximum(np.ptp(draws, axis=0), np.finfo(float).tiny)
-    ends = [splines.values_and_gradients(draws + sign * _DIFFERENCE * size)[1] for sign in (1.0, -1.0)]
+    ends = [
+        splines.values_and_gradients(draws + sign * _DIFFERENCE * size)[1] for sign in (1.0, -1.0)
+    ]
     curvatures = np.mean(ends[0] - ends[1], axis=0) / (2.0 * _DIFFERENCE * size)
     return 0.5 * (coordinates.inverse * np.minimum(curvatures, 0.0)) @ coordinates.inverse.T
 
@@ -428,7 +492,8 @@ def _bending(splines, draws, coordinates):
 def _searched(observations, coordinates, starts, noisy):
     """Return the regression with the best hyperparameters.
 
-    Noise that is known to be there is not sought from none, nor called bumps that are shorter than z's unit.
+    Noise that is known to be there is not sought from none, nor called bumps that are shorter than
+    z's unit.
     """
     if not noisy:
         return fit(observations, coordinates, starts)
@@ -438,7 +503,7 @@ def _searched(observations, coordinates, starts, noisy):
 
 
 def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
-    """Return coordinates of u in which draws are white, narrower where the quadratic is, with the bumps' metric.
+    """Return coordinates of u in which draws are white, narrower where the quadratic is.
 
     In the common eigenbasis of both, the larger precision counts: draws that are stuck are narrow,
     and so is a quadratic that is known better than sampled. The metric stretches z where the bumps
@@ -447,7 +512,8 @@ def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
     draws = last.transport(seen.draws)
     dim = draws.shape[1]
     old = last.regression.coordinates
-    # Draws that are stuck are few, and say nothing about some directions: the last coordinates count as d more.
+    # Draws that are stuck are few, and say nothing about some directions: the last coordinates
+    # count as d more.
     distinct = np.unique(draws, axis=0)
     scatter = np.cov(draws.T).reshape(dim, dim) * len(distinct)
     covariance = (scatter + dim * old.inverse.T @ old.inverse) / (len(distinct) + dim)
@@ -470,7 +536,10 @@ def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
 
 
 def _slopes_along_u(gradients, transport, x):
-    """Return gradients along u of the density of u, from those along x (n, d) of that of x, rows of NaN included."""
+    """Return gradients along u of the density of u, from those along x (n, d) of that of x.
+
+    They include rows of NaN.
+    """
     found = np.full(gradients.shape, np.nan)
     rows = np.flatnonzero(np.isfinite(gradients).all(axis=1))
     if isinstance(transport, Identity) or not len(rows):
@@ -482,14 +551,19 @@ def _slopes_along_u(gradients, transport, x):
     for j in range(dim):
         shift = step[j] * np.eye(dim)[j]
         jacobians[:, :, j] = (transport(x + shift) - transport(x - shift)) / (2.0 * step[j])
-        volumes[:, j] = (transport.log_jacobian(x + shift) - transport.log_jacobian(x - shift)) / (2.0 * step[j])
+        volumes[:, j] = (transport.log_jacobian(x + shift) - transport.log_jacobian(x - shift)) / (
+            2.0 * step[j]
+        )
     along_x = gradients[rows] - volumes
     found[rows] = np.linalg.solve(jacobians.transpose(0, 2, 1), along_x[:, :, None])[:, :, 0]
     return found
 
 
 def _representative(values, most):
-    """Return the indices of at most so many values: half of them the highest, and the others of all depths."""
+    """Return the indices of at most so many values.
+
+    Half of them are the highest, and the others are of all depths.
+    """
     order, half = np.argsort(-values, kind="stable"), most // 2
     if len(order) <= most:
         return order
@@ -500,7 +574,8 @@ def _representative(values, most):
 def _jit_state(mean, highest, ceiling, reach):
     """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value.
 
-    Beyond ``reach``, the bound falls so slowly that chains go where a posterior goes on, and count as lost there.
+    Beyond ``reach``, the bound falls so slowly that chains go where a posterior goes on, and count
+    as lost there.
     """
     linear = mean.linear[:, 0]
     precision = -2.0 * mean.quadratic[:, :, 0]
@@ -539,7 +614,9 @@ def _jit_state(mean, highest, ceiling, reach):
 
 def _shifted(theta, shift):
     """Return hyperparameters in units of another temperature."""
-    return Hyperparameters(*(value if name == "length" else value + shift for name, value in theta._asdict().items()))
+    return Hyperparameters(
+        *(value if name == "length" else value + shift for name, value in theta._asdict().items())
+    )
 
 
 def _near(u, depths):

@@ -8,14 +8,14 @@ n_i is known. The logarithms of the amplitudes a, b and c, of the length l and o
 marginal likelihood, in which m is integrated out. Several outputs at the same places share the
 hyperparameters and one factorization.
 
-The likelihood also chooses scales: coordinates whose exponentials multiply others. In hierarchical models, and in most
-with an unknown noise, a coordinate is the logarithm of a scale. A kernel without it is either too smooth where the
-scale is large or too rough where it is small.
+The likelihood also chooses scales: coordinates whose exponentials multiply others. In hierarchical
+models, and in most with an unknown noise, a coordinate is the logarithm of a scale. A kernel
+without it is either too smooth where the scale is large or too rough where it is small.
 
 References
 ----------
-Rasmussen and Williams (2006), Gaussian Processes for Machine Learning: section 2.7 (the constant), 5.4.1 (derivatives
-of the marginal likelihood) and 9.4 (gradients).
+Rasmussen and Williams (2006), Gaussian Processes for Machine Learning: section 2.7 (the constant),
+5.4.1 (derivatives of the marginal likelihood) and 9.4 (gradients).
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Settings:
     landmarks: int = 400
     """Points that span the Matérn kernel beyond it; the time of a fit grows with their square."""
     tolerance: float = 1e-5
-    """Change of the log-likelihood, relative to it, at which L-BFGS ends: less than 0.01 nats, as a rule."""
+    """Relative change of the log-likelihood at which L-BFGS ends: as a rule less than 0.01 nats."""
     lower: tuple[float, ...] = (-1.0, -12.0, -6.0, -2.5, -9.2)
-    """Least log a (nats), c (nats), b (nats), l (standard deviations) and s (nats). An amplitude of the
-    quadratic below 0.4 nats would let noise explain everything; s = 1e-4 nats is far below what
+    """Least log a (nats), c (nats), b (nats), l (standard deviations) and s (nats). An amplitude of
+    the quadratic below 0.4 nats would let noise explain everything; s = 1e-4 nats is far below what
     matters.
     """
     upper: tuple[float, ...] = (9.0, 5.0, 9.0, 4.0, 1.1)
@@ -75,21 +75,24 @@ STARTS = (
     Hyperparameters(2.0, -4.0, 3.0, 1.5, -6.9),
     Hyperparameters(2.0, -4.0, 2.0, 0.5, -4.6),
 )
-"""A nearly quadratic function, a polynomial, a bent one and a rough one: the likelihood can have a maximum near
-each.
+"""A nearly quadratic function, a polynomial, a bent one and a rough one: the likelihood can have a
+maximum near each.
 """
 
 
 RATES = (1.0, -1.0)
-"""Of the exponentials of scales: those of squares and of their square roots are in the span of the kernel, too."""
+"""Of the exponentials of scales: those of squares and of their square roots are in the span of the
+kernel, too.
+"""
 
 SCALED = Hyperparameters(2.0, -3.0, -2.0, 1.5, -4.6)
 """A function of terms with scales, and little else."""
 
 SCALES_WORTH = 3.0
-"""Nats by which another set of scales must raise the log-likelihood, as there are many to choose from."""
+"""Nats by which another set of scales must raise the log-likelihood, as there are many sets."""
 
-_GUESSES = (SCALED, SCALED._replace(bent=-1.0), SCALED._replace(matern=2.0))  # by which sets are compared
+# by which sets are compared
+_GUESSES = (SCALED, SCALED._replace(bent=-1.0), SCALED._replace(matern=2.0))
 _COMPARED = 150  # most observations with which they are
 
 
@@ -162,7 +165,7 @@ class Solved(Protocol):
         """Return the posterior mean."""
 
     def around(self, linear: np.ndarray, quadratic: np.ndarray) -> Mean:
-        """Return the mean with this polynomial given: the constant and the other kernels are solved again."""
+        """Return the mean with this polynomial: the constant and other kernels are solved again."""
 
     def factors(self, places: Places) -> tuple[np.ndarray, np.ndarray]:
         """Return V and R: posterior covariances are k(x, x') - V(x)'V(x') + R(x)'R(x')."""
@@ -214,7 +217,11 @@ class Conditional(NamedTuple):
     def covariances(self) -> np.ndarray:
         """Return the covariance matrix of all values, (n, n)."""
         known, added = self.factors
-        return covariance(self.hyperparameters, self.places, self.places) - known.T @ known + added.T @ added
+        return (
+            covariance(self.hyperparameters, self.places, self.places)
+            - known.T @ known
+            + added.T @ added
+        )
 
 
 def fit(
@@ -255,7 +262,7 @@ def condition(
     *,
     settings: Settings = SETTINGS,
 ) -> Regression:
-    """Condition on the observations with given hyperparameters; the likelihood is not computed (NaN)."""
+    """Condition on the observations with given hyperparameters, without the likelihood (NaN)."""
     posterior = _posterior(observations, coordinates, hyperparameters, settings)
     solved = posterior.condition(hyperparameters)
     return Regression(coordinates, hyperparameters, np.nan, solved, observations.values.shape[1:])
@@ -266,7 +273,9 @@ def _posterior(observations, coordinates, theta, settings) -> Posterior:
     noise = observations.noises()
     if places.size <= settings.exact:
         return Exact(places, targets, noise)
-    return LowRank(places, targets, noise, landmarks=settings.landmarks, length=np.exp(theta.length))
+    return LowRank(
+        places, targets, noise, landmarks=settings.landmarks, length=np.exp(theta.length)
+    )
 
 
 class Exact:
@@ -287,14 +296,17 @@ class Exact:
     def negative_log_likelihood(self, theta: Hyperparameters) -> tuple[float, np.ndarray]:
         """See :class:`Posterior`."""
         quadratic = np.exp(2.0 * theta.quadratic) * self.quadratic
-        matern, by_length = matern_covariance(self.places, self.places, np.exp(theta.length), self.distances)
+        matern, by_length = matern_covariance(
+            self.places, self.places, np.exp(theta.length), self.distances
+        )
         bent = np.exp(2.0 * theta.bent) * self.bent
         matern = np.exp(2.0 * theta.matern) * matern
         by_length = np.exp(2.0 * theta.matern) * by_length
         lower = factorized(quadratic + bent + matern, self.noise_variances(theta))
         inverse = inverted(lower)
 
-        # The constant's generalized least-squares estimate, and the likelihood with the constant integrated out.
+        # The constant's generalized least-squares estimate, and the likelihood with the constant
+        # integrated out.
         k1 = inverse @ self.ones
         precision = self.ones @ k1
         alpha = inverse @ self.targets
@@ -323,12 +335,15 @@ class ExactSolved:
     """See :class:`Solved`."""
 
     def __init__(self, posterior: Exact, theta: Hyperparameters):
-        self.theta = theta  # of the posterior, only what is needed: it has several matrices of this size
+        # of the posterior, only what is needed: it has several matrices of this size
+        self.theta = theta
         self.places, self.targets, self.ones = posterior.places, posterior.targets, posterior.ones
         self.noise_variances = posterior.noise_variances(theta)
         places = posterior.places
         matern, _ = matern_covariance(places, places, np.exp(theta.length), posterior.distances)
-        self.sections = np.exp(2.0 * theta.matern) * matern + np.exp(2.0 * theta.bent) * posterior.bent
+        self.sections = (
+            np.exp(2.0 * theta.matern) * matern + np.exp(2.0 * theta.bent) * posterior.bent
+        )
         total = np.exp(2.0 * theta.quadratic) * posterior.quadratic + self.sections
         self.lower = factorized(total, self.noise_variances)
         self.k1 = linalg.cho_solve((self.lower, True), self.ones)
@@ -396,10 +411,12 @@ def _variances(regression, places):
 
 
 def best_change(observations: Observations, coordinates: Coordinates) -> Coordinates:
-    """Return the coordinates with one scale more or less, those with the greatest likelihood at some guesses."""
+    """Return the coordinates with one scale more or less that are likeliest at some guesses."""
     n = len(observations.points)
     some = np.unique(np.linspace(0, n - 1, min(n, _COMPARED)).astype(int))
-    fewer = Observations(observations.points[some], observations.values[some], observations.noises()[:n][some])
+    fewer = Observations(
+        observations.points[some], observations.values[some], observations.noises()[:n][some]
+    )
     posterior = Exact(fewer.places(coordinates), fewer.targets(coordinates), fewer.noises())
 
     def loss(scales):
@@ -407,10 +424,14 @@ def best_change(observations: Observations, coordinates: Coordinates) -> Coordin
         posterior.bent = bent_covariance(places, places)
         return min(posterior.negative_log_likelihood(guess)[0] for guess in _GUESSES)
 
-    return replace(coordinates, scales=min(_neighbors(coordinates.scales, len(coordinates.center)), key=loss))
+    return replace(
+        coordinates, scales=min(_neighbors(coordinates.scales, len(coordinates.center)), key=loss)
+    )
 
 
-def _neighbors(scales: tuple[tuple[int, float], ...], dim: int) -> Iterator[tuple[tuple[int, float], ...]]:
+def _neighbors(
+    scales: tuple[tuple[int, float], ...], dim: int
+) -> Iterator[tuple[tuple[int, float], ...]]:
     for i in range(len(scales)):
         yield scales[:i] + scales[i + 1 :]
     for j in range(dim):

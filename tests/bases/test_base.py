@@ -1,4 +1,6 @@
-"""The defaults of a basis are the fused methods of one that has them; foreign objects, and what is no basis."""
+"""The defaults of a basis are the fused methods of one that has them; foreign objects, and what is
+no basis.
+"""
 
 import pickle
 
@@ -10,8 +12,16 @@ from kmc.bases.base import as_basis
 from kmc.kernels import Gaussian
 
 RNG = np.random.default_rng(7)
-X, WEIGHTS, VECTORS = RNG.standard_normal((40, 2)), RNG.uniform(0.5, 2.0, 40), RNG.standard_normal((40, 2))
-CASES = [KernelSections(Gaussian(1.3), X[:5]), FourierFeatures.draw(Gaussian(1.3), 6, 2, 1), Monomials(3, 2)]
+X, WEIGHTS, VECTORS = (
+    RNG.standard_normal((40, 2)),
+    RNG.uniform(0.5, 2.0, 40),
+    RNG.standard_normal((40, 2)),
+)
+CASES = [
+    KernelSections(Gaussian(1.3), X[:5]),
+    FourierFeatures.draw(Gaussian(1.3), 6, 2, 1),
+    Monomials(3, 2),
+]
 
 
 class Plain(Basis):
@@ -35,7 +45,10 @@ def test_defaults_are_what_is_fused(basis):
         (plain.contract_gradients(X, beta), basis.contract_gradients(X, beta)),
         (plain.contract_gradients_each(X, two), basis.contract_gradients_each(X, two)),
         (plain.contract_laplacians(X, beta), basis.contract_laplacians(X, beta)),
-        (np.trace(Contraction(basis, beta).hessian(X), axis1=1, axis2=2), basis.contract_laplacians(X, beta)),
+        (
+            np.trace(Contraction(basis, beta).hessian(X), axis1=1, axis2=2),
+            basis.contract_laplacians(X, beta),
+        ),
     ]
     for found, expected in pairs:
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
@@ -55,7 +68,9 @@ def test_capabilities_that_a_basis_does_not_have():
         Contraction(plain, np.ones(5)).jit_state()
     with pytest.raises(TypeError, match="has no derivatives of order 2: give it a method"):
         plain.derivative(X, (1, 1))
-    with pytest.raises(TypeError, match=r"^Empty has no gradients\(x\), which is needed here: give it this method"):
+    with pytest.raises(
+        TypeError, match=r"^Empty has no gradients\(x\), which is needed here: give it this method"
+    ):
         type("Empty", (Basis,), {"size": 1})().sum_dirichlet(X, WEIGHTS)
 
 
@@ -81,7 +96,9 @@ def test_a_foreign_object_is_used_with_the_methods_that_it_has():
     f = Contraction(Foreign(), np.array([1.0, 2.0]))
     np.testing.assert_array_equal(f.values(X), np.full(40, 77.0))
     np.testing.assert_allclose(f.gradient(X), 2.0 * X * [1.0, 2.0])
-    np.testing.assert_allclose(Whitened(Foreign(), np.eye(2)).sum_linear(X, WEIGHTS), 2.0 * WEIGHTS.sum() * np.ones(2))
+    np.testing.assert_allclose(
+        Whitened(Foreign(), np.eye(2)).sum_linear(X, WEIGHTS), 2.0 * WEIGHTS.sum() * np.ones(2)
+    )
     assert as_basis(f.basis) is f.basis
     again = pickle.loads(pickle.dumps(f))
     np.testing.assert_allclose(again.laplacian(X), np.full(40, 6.0))
@@ -89,5 +106,7 @@ def test_a_foreign_object_is_used_with_the_methods_that_it_has():
 
 @pytest.mark.parametrize("thing", [3, None, Foreign, KernelSections, np.zeros(3)], ids=repr)
 def test_what_is_no_basis(thing):
-    with pytest.raises(TypeError, match=r"basis=.*: expected an object of kmc.bases, or one with size, values\(x\)"):
+    with pytest.raises(
+        TypeError, match=r"basis=.*: expected an object of kmc.bases, or one with size, values\(x\)"
+    ):
         Contraction(thing, np.ones(2))

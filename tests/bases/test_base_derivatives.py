@@ -12,7 +12,9 @@ BASES = {
     "sections": KernelSections(Gaussian(1.2), CENTERS),
     "fourier": FourierFeatures.draw(Gaussian(1.2), 4, 2, 0),
     "monomials": Monomials(4, 2, center=[0.3, -0.1], scale=[0.7, 1.4]),
-    "whitened": Whitened(KernelSections(Gaussian(1.2), CENTERS), np.array([[1.0, 2.0], [0.0, 1.0], [-1.0, 3.0]])),
+    "whitened": Whitened(
+        KernelSections(Gaussian(1.2), CENTERS), np.array([[1.0, 2.0], [0.0, 1.0], [-1.0, 3.0]])
+    ),
 }
 UP_TO_4 = [index for index in product(range(5), repeat=2) if 1 <= sum(index) <= 4]
 
@@ -25,7 +27,9 @@ def test_each_is_the_derivative_of_the_one_before(basis):
         before, shift = np.array(index) - np.eye(2, dtype=int)[last], step * np.eye(2)[last]
         numeric = basis.derivative(X + shift, before) - basis.derivative(X - shift, before)
         found = basis.derivative(X, index)
-        np.testing.assert_allclose(found, numeric / (2 * step), rtol=1e-6, atol=1e-6, err_msg=str(index))
+        np.testing.assert_allclose(
+            found, numeric / (2 * step), rtol=1e-6, atol=1e-6, err_msg=str(index)
+        )
 
 
 @pytest.mark.parametrize("basis", BASES.values(), ids=BASES)

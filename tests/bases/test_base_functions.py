@@ -36,7 +36,9 @@ def test_lists_will_do(x):
 def test_only_what_a_form_needs_must_be_given(x):
     only_values = UserFunctions(REFERENCE.values, size=5)
     assert accumulate(only_values, x, ("mass",)).mass.shape == (5, 5)
-    with pytest.raises(TypeError, match=r"gradients=None: .* give UserFunctions\(..., gradients=...\)"):
+    with pytest.raises(
+        TypeError, match=r"gradients=None: .* give UserFunctions\(..., gradients=...\)"
+    ):
         accumulate(only_values, x, ("dirichlet",))
     no_laplacians = UserFunctions(REFERENCE.values, REFERENCE.gradients, size=5)
     assert accumulate(no_laplacians, x, ("dirichlet",)).dirichlet.shape == (5, 5)
@@ -50,7 +52,10 @@ def test_only_what_a_form_needs_must_be_given(x):
     ("values", "message"),
     [
         (lambda x: x, r"values\(x\) returned shape \(20, 2\) for 20 points: expected \(20, 5\)"),
-        (lambda x: np.where(x[:, :1] > 5, 0.0, np.nan) * np.ones(5), r"NaN or infinity, first of function 0 at x = \["),
+        (
+            lambda x: np.where(x[:, :1] > 5, 0.0, np.nan) * np.ones(5),
+            r"NaN or infinity, first of function 0 at x = \[",
+        ),
     ],
 )
 def test_answers_are_checked(x, values, message):

@@ -18,7 +18,9 @@ def sections():
 BASES = {
     "sections": sections(),
     "monomials": POLYNOMIALS,
-    "functions": UserFunctions(POLYNOMIALS.values, POLYNOMIALS.gradients, POLYNOMIALS.laplacians, size=9),
+    "functions": UserFunctions(
+        POLYNOMIALS.values, POLYNOMIALS.gradients, POLYNOMIALS.laplacians, size=9
+    ),
 }
 
 
@@ -50,8 +52,12 @@ def test_forms_are_combinations(whitened, sample):
     x, w, g = sample
     forms = accumulate(whitened, x, ("mass", "dirichlet", "linear"), weights=w, base_gradient=g)
     inner, matrix = whitened.basis, whitened.matrix
-    np.testing.assert_allclose(forms.linear, matrix.T @ general.sum_linear(inner, x, w, g), rtol=1e-10)
-    np.testing.assert_allclose(forms.dirichlet, matrix.T @ general.sum_dirichlet(inner, x, w) @ matrix, rtol=1e-10)
+    np.testing.assert_allclose(
+        forms.linear, matrix.T @ general.sum_linear(inner, x, w, g), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        forms.dirichlet, matrix.T @ general.sum_dirichlet(inner, x, w) @ matrix, rtol=1e-10
+    )
     values = inner.values(x)
     np.testing.assert_allclose(forms.mass, matrix.T @ (values.T * w) @ values @ matrix, rtol=1e-10)
 
@@ -64,7 +70,9 @@ def test_contractions_are_those_of_the_general_mode(whitened, sample):
     np.testing.assert_allclose(
         f.gradient(x), np.einsum("npd,p->nd", whitened.gradients(x), beta), rtol=1e-10, atol=1e-12
     )
-    np.testing.assert_allclose(f.laplacian(x), whitened.laplacians(x) @ beta, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        f.laplacian(x), whitened.laplacians(x) @ beta, rtol=1e-10, atol=1e-12
+    )
 
 
 def test_whitened_functions_are_orthonormal_in_the_gram_matrix():
@@ -72,4 +80,6 @@ def test_whitened_functions_are_orthonormal_in_the_gram_matrix():
     matrix = eigen_whitening(basis.gram(), 1e-14)
     whitened = Whitened(basis, matrix)
     np.testing.assert_allclose(matrix.T @ basis.gram() @ matrix, np.eye(9), atol=1e-5)  # the jitter
-    np.testing.assert_allclose(whitened.values(basis.centers), basis.gram() @ matrix, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        whitened.values(basis.centers), basis.gram() @ matrix, rtol=1e-12, atol=1e-14
+    )

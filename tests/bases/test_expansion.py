@@ -18,7 +18,8 @@ from tests.oracles import differences, nystrom
 
 DIM, CENTERS = cases.DIM, 6
 KERNELS = {
-    name: cases.ALL[name] for name in ("gaussian", "matern72", "polynomial", "mixed twice", "tall", "metric of mixed")
+    name: cases.ALL[name]
+    for name in ("gaussian", "matern72", "polynomial", "mixed twice", "tall", "metric of mixed")
 }
 PARTS = {
     "sections": ("sections",),
@@ -54,7 +55,9 @@ def parts(request):
 
 def assert_close(actual, expected, digits=11):
     """Equal to this fraction of the largest entry."""
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=10.0**-digits * np.abs(expected).max())
+    np.testing.assert_allclose(
+        actual, expected, rtol=0, atol=10.0**-digits * np.abs(expected).max()
+    )
 
 
 def literal(f, x):
@@ -70,7 +73,11 @@ def literal(f, x):
         for out, name in zip(total, names):
             term = kernel_derivative(f.kernel, name, x, f.centers)
             for a in range(len(f.centers)):
-                out += term[:, a] @ coefficients[a] if coefficients.ndim == 2 else term[:, a] * coefficients[a]
+                out += (
+                    term[:, a] @ coefficients[a]
+                    if coefficients.ndim == 2
+                    else term[:, a] * coefficients[a]
+                )
     return total
 
 
@@ -82,7 +89,9 @@ def test_against_the_definition(kernel, parts, centers, x):
     assert_close(f.laplacian(x), laplacian)
 
 
-@pytest.mark.parametrize("metric", [None, np.array([[1.2, 0.3, 0.0], [0.0, 0.7, -0.2], [0.1, 0.0, 1.5]])])
+@pytest.mark.parametrize(
+    "metric", [None, np.array([[1.2, 0.3, 0.0], [0.0, 0.7, -0.2], [0.1, 0.0, 1.5]])]
+)
 def test_the_hessian_is_that_of_differences(centers, metric):
     rng, kernel = np.random.default_rng(44), Gaussian(1.3) + 0.5 * InverseMultiquadric(3.464, 1.5)
     kernel = kernel if metric is None else Metric(kernel, metric)
@@ -122,25 +131,34 @@ def test_bases_are_expansions(kernel, centers, x):
     assert_close(f.values(x), sections.values(x) @ alpha + gradients.values(x) @ beta)
     assert_close(
         f.gradient(x),
-        np.einsum("npd,p->nd", sections.gradients(x), alpha) + np.einsum("npd,p->nd", gradients.gradients(x), beta),
+        np.einsum("npd,p->nd", sections.gradients(x), alpha)
+        + np.einsum("npd,p->nd", gradients.gradients(x), beta),
     )
     assert_close(f.laplacian(x), sections.laplacians(x) @ alpha + gradients.laplacians(x) @ beta)
 
 
 def test_the_objective_out_of_forms_is_the_objective_out_of_points(centers, x):
-    """Σ Δf + |∇f|²/2 is quadratic in the coefficients: the forms and the function give the same number."""
+    """Σ Δf + |∇f|²/2 is quadratic in the coefficients: the forms and the function give the same
+    number.
+    """
     basis = KernelGradients(Metric(Matern72(2.0), cases.TALL), centers)
     beta = np.random.default_rng(45).standard_normal(basis.size)
     forms, f = accumulate(basis, x, ("dirichlet", "linear")), basis.expansion(beta)
     pointwise = np.sum(f.laplacian(x)) + 0.5 * np.sum(f.gradient(x) ** 2)
-    assert 0.5 * beta @ forms.dirichlet @ beta + forms.linear @ beta == pytest.approx(pointwise, rel=1e-12)
+    assert 0.5 * beta @ forms.dirichlet @ beta + forms.linear @ beta == pytest.approx(
+        pointwise, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Metric(Matern72(2.5), cases.WIDE)])
 @pytest.mark.parametrize("shift", [2.0**20, -(2.0**14)])
 def test_an_offset_costs_no_digits(kernel, parts, centers, x, shift):
-    x, centers = (np.rint(a * 2**20) / 2**20 for a in (x, centers))  # so that adding the shift is exact
-    near, far = KernelExpansion(kernel, centers, **parts), KernelExpansion(kernel, centers + shift, **parts)
+    # so that adding the shift is exact
+    x, centers = (np.rint(a * 2**20) / 2**20 for a in (x, centers))
+    near, far = (
+        KernelExpansion(kernel, centers, **parts),
+        KernelExpansion(kernel, centers + shift, **parts),
+    )
     for name in ("values", "gradient", "laplacian"):
         assert_close(getattr(far, name)(x + shift), getattr(near, name)(x), 12)
 
@@ -159,9 +177,18 @@ def test_nothing_at_all(centers, x):
     [
         ({"centers": np.zeros(2)}, r"centers has shape \(2,\)"),
         ({"centers": [[np.inf]]}, "centers contains NaN or infinity"),
-        ({"centers": np.zeros((2, 3)), "sections": np.zeros(3)}, r"sections has shape \(3,\): expected \(2,\)"),
-        ({"centers": np.zeros((2, 3)), "gradients": np.zeros(6)}, r"gradients has shape \(6,\): expected \(2, 3\)"),
-        ({"centers": np.zeros((2, 3)), "laplacians": [0.0, np.nan]}, "laplacians contains NaN or infinity"),
+        (
+            {"centers": np.zeros((2, 3)), "sections": np.zeros(3)},
+            r"sections has shape \(3,\): expected \(2,\)",
+        ),
+        (
+            {"centers": np.zeros((2, 3)), "gradients": np.zeros(6)},
+            r"gradients has shape \(6,\): expected \(2, 3\)",
+        ),
+        (
+            {"centers": np.zeros((2, 3)), "laplacians": [0.0, np.nan]},
+            "laplacians contains NaN or infinity",
+        ),
     ],
 )
 def test_bad_input(arguments, message):
@@ -172,9 +199,13 @@ def test_bad_input(arguments, message):
 def test_derivatives_that_a_kernel_does_not_have(centers, x):
     kinked = KernelExpansion(Exponential(), centers, sections=np.ones(CENTERS))
     assert np.all(np.isfinite(kinked.gradient(x)))
-    with pytest.raises(ValueError, match="the Laplacian of this expansion needs derivatives of order 2"):
+    with pytest.raises(
+        ValueError, match="the Laplacian of this expansion needs derivatives of order 2"
+    ):
         kinked.laplacian(x)
-    with pytest.raises(ValueError, match="the gradient of this expansion needs derivatives of order 2"):
+    with pytest.raises(
+        ValueError, match="the gradient of this expansion needs derivatives of order 2"
+    ):
         KernelExpansion(Exponential(), centers, gradients=np.ones((CENTERS, DIM))).gradient(x)
     smooth = KernelExpansion(Matern52(), centers, laplacians=np.ones(CENTERS))
     assert np.all(np.isfinite(smooth.laplacian(x)))

@@ -3,7 +3,15 @@ import pytest
 
 from kmc.bases import KernelExpansion, KernelGradients, expansion_jit_state
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient
-from kmc.kernels import Gaussian, InverseMultiquadric, Matern52, Matern72, Metric, Polynomial, RadialFunction
+from kmc.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Matern52,
+    Matern72,
+    Metric,
+    Polynomial,
+    RadialFunction,
+)
 from tests.jit_states import allocations, evaluate, evaluate_all
 from tests.kernels import cases
 
@@ -26,13 +34,17 @@ def expansion(kernel, names=("sections", "gradients", "laplacians"), m=7, dim=ca
     rng = np.random.default_rng(50)
     shapes = {"sections": m, "gradients": (m, dim), "laplacians": m}
     return KernelExpansion(
-        kernel, rng.standard_normal((m, dim)), **{name: rng.standard_normal(shapes[name]) for name in names}
+        kernel,
+        rng.standard_normal((m, dim)),
+        **{name: rng.standard_normal(shapes[name]) for name in names},
     )
 
 
 def at(centers, n=4):
     """Points, one of them a center."""
-    return np.vstack([centers[:1], np.random.default_rng(51).standard_normal((n - 1, centers.shape[1]))])
+    return np.vstack(
+        [centers[:1], np.random.default_rng(51).standard_normal((n - 1, centers.shape[1]))]
+    )
 
 
 def assert_same(f, state, x, shift=0.0):

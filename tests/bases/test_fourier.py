@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from kmc.bases import Contraction, FourierFeatures, general
-from kmc.kernels import Gaussian, InverseMultiquadric, Matern52, Metric, Polynomial, kernel_derivative
+from kmc.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Matern52,
+    Metric,
+    Polynomial,
+    kernel_derivative,
+)
 from tests.oracles import differences, fourier, sections
 
 DIM, COUNT = 3, 7
@@ -31,8 +38,12 @@ def test_against_the_oracle(basis, sample):
     np.testing.assert_allclose(basis.values(x), values, atol=1e-14)
     np.testing.assert_allclose(basis.gradients(x), gradients, atol=1e-14)
     np.testing.assert_allclose(basis.laplacians(x), laplacians, atol=1e-13)
-    np.testing.assert_allclose(basis.sum_dirichlet(x, w), sections.dirichlet(gradients, w), atol=1e-13)
-    np.testing.assert_allclose(basis.sum_linear(x, w, g), sections.linear(gradients, laplacians, w, g), atol=1e-13)
+    np.testing.assert_allclose(
+        basis.sum_dirichlet(x, w), sections.dirichlet(gradients, w), atol=1e-13
+    )
+    np.testing.assert_allclose(
+        basis.sum_linear(x, w, g), sections.linear(gradients, laplacians, w, g), atol=1e-13
+    )
     np.testing.assert_allclose(basis.sum_linear(x, w), general.sum_linear(basis, x, w), atol=1e-13)
 
 
@@ -50,7 +61,9 @@ def test_contractions_are_those_of_the_general_mode(basis, sample):
     beta = np.random.default_rng(22).standard_normal(COUNT)
     f = Contraction(basis, beta)
     np.testing.assert_allclose(f.values(x), basis.values(x) @ beta, atol=1e-14)
-    np.testing.assert_allclose(f.gradient(x), np.einsum("npd,p->nd", basis.gradients(x), beta), atol=1e-14)
+    np.testing.assert_allclose(
+        f.gradient(x), np.einsum("npd,p->nd", basis.gradients(x), beta), atol=1e-14
+    )
     np.testing.assert_allclose(f.laplacian(x), basis.laplacians(x) @ beta, atol=1e-13)
 
 
@@ -69,7 +82,9 @@ KERNELS = {
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_inner_products_of_drawn_features_are_the_kernel(kernel):
-    """Products of two features of amplitude a are at most 2a²: five standard errors of 40,000 of them are 0.05 a²."""
+    """Products of two features of amplitude a are at most 2a²: five standard errors of 40,000 of
+    them are 0.05 a².
+    """
     x = np.random.default_rng(23).standard_normal((8, DIM))
     phi = FourierFeatures.draw(kernel, 40_000, DIM, np.random.default_rng(24)).values(x)
     exact = kernel_derivative(kernel, "k", x, x)

@@ -46,7 +46,8 @@ def centers():
 def sample(centers):
     """Points, some of them centers, weights, some of them zero, and gradients of a base density."""
     rng = np.random.default_rng(31)
-    x, w = np.vstack([centers[:3], rng.standard_normal((80, DIM))]), rng.random(83)  # more than one step of 64
+    # more than one step of 64
+    x, w = np.vstack([centers[:3], rng.standard_normal((80, DIM))]), rng.random(83)
     w[5:8] = 0.0
     return x, w, rng.standard_normal(x.shape)
 
@@ -58,7 +59,9 @@ def kernel(request):
 
 def assert_close(actual, expected, digits=12):
     """Equal to this fraction of the largest entry."""
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=10.0**-digits * np.abs(expected).max())
+    np.testing.assert_allclose(
+        actual, expected, rtol=0, atol=10.0**-digits * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize("components", SUBSETS.values(), ids=SUBSETS)
@@ -132,7 +135,9 @@ def test_derivatives_are_those_of_the_values(kernel, centers, sample):
 
 def test_values_are_derivatives_of_sections_in_their_centers(kernel, centers, sample):
     x = sample[0][10:11]
-    slope = differences.gradient(lambda y: kernel_derivative(kernel, "k", x, y[None])[0, 0], centers[0])
+    slope = differences.gradient(
+        lambda y: kernel_derivative(kernel, "k", x, y[None])[0, 0], centers[0]
+    )
     np.testing.assert_allclose(KernelGradients(kernel, centers[:1]).values(x)[0], slope, atol=1e-8)
 
 
@@ -140,7 +145,8 @@ def test_values_are_derivatives_of_sections_in_their_centers(kernel, centers, sa
 @pytest.mark.parametrize("shift", [2.0**20, -(2.0**14)])
 def test_an_offset_costs_no_digits(kernel, centers, sample, shift):
     x, w, g = sample
-    x, centers = (np.rint(a * 2**20) / 2**20 for a in (x, centers))  # so that adding the shift is exact
+    # so that adding the shift is exact
+    x, centers = (np.rint(a * 2**20) / 2**20 for a in (x, centers))
     near, far = KernelGradients(kernel, centers), KernelGradients(kernel, centers + shift)
     assert_close(far.sum_dirichlet(x + shift, w), near.sum_dirichlet(x, w))
     assert_close(far.sum_linear(x + shift, w, g), near.sum_linear(x, w, g))
@@ -149,13 +155,20 @@ def test_an_offset_costs_no_digits(kernel, centers, sample, shift):
         assert_close(getattr(far, name)(x + shift), getattr(near, name)(x))
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(0.02), InverseMultiquadric(0.05), Matern52(0.1), Gaussian(1e4)])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(0.02), InverseMultiquadric(0.05), Matern52(0.1), Gaussian(1e4)]
+)
 def test_moments_keep_the_digits_of_every_entry(kernel):
-    """For narrow and wide kernels, near and far centers: to 1e-12 of the diagonal entries of row and column."""
+    """For narrow and wide kernels, near and far centers: to 1e-12 of the diagonal entries of row
+    and column.
+    """
     rng = np.random.default_rng(34)
     y = rng.standard_normal((12, 5))
     y[:2], y[-1] = y[2] + 1e-9 * rng.standard_normal((2, 5)), 50.0
-    x, w = np.vstack([y, y + 0.01 * rng.standard_normal(y.shape), rng.standard_normal((50, 5))]), rng.random(74)
+    x, w = (
+        np.vstack([y, y + 0.01 * rng.standard_normal(y.shape), rng.standard_normal((50, 5))]),
+        rng.random(74),
+    )
     geometry = RadialGeometry(None, y)
     ways = [way(kernel, geometry, np.arange(60), geometry.centered(x), w) for way in WAYS]
     diagonal = np.sqrt(np.diag(ways[1]))
@@ -167,7 +180,9 @@ def test_contractions_are_those_of_the_general_mode(kernel, centers, sample):
     basis = KernelGradients(kernel, centers, SUBSETS["some"])
     beta = np.random.default_rng(36).standard_normal(basis.size)
     assert_close(basis.contract_values(x, beta), basis.values(x) @ beta, 11)
-    assert_close(basis.contract_gradients(x, beta), np.einsum("npd,p->nd", basis.gradients(x), beta), 11)
+    assert_close(
+        basis.contract_gradients(x, beta), np.einsum("npd,p->nd", basis.gradients(x), beta), 11
+    )
     assert_close(basis.contract_laplacians(x, beta), basis.laplacians(x) @ beta, 11)
 
 
@@ -200,6 +215,9 @@ def test_third_derivatives_of_a_kernel_that_has_none(centers, sample):
     rough = RadialFunction(cases.PROFILES, differentiability=2)  # as a Matérn-3/2 kernel
     basis = KernelGradients(rough, centers)
     assert np.all(np.isfinite(basis.sum_dirichlet(sample[0], sample[1])))
-    for call in (lambda: basis.laplacians(sample[0]), lambda: basis.sum_linear(sample[0], sample[1])):
+    for call in (
+        lambda: basis.laplacians(sample[0]),
+        lambda: basis.sum_linear(sample[0], sample[1]),
+    ):
         with pytest.raises(ValueError, match="no third derivatives at coincident points"):
             call()

@@ -21,7 +21,10 @@ def peak(density):
     return float(density.logpdf(LOCATION))
 
 
-NORMAL, STUDENT = stats.multivariate_normal(LOCATION, SCALE), stats.multivariate_t(LOCATION, SCALE, df=3.5)
+NORMAL, STUDENT = (
+    stats.multivariate_normal(LOCATION, SCALE),
+    stats.multivariate_t(LOCATION, SCALE, df=3.5),
+)
 BASES = {
     "none": (None, lambda x: 0.0),
     "gaussian": (BaseJitState(peak(NORMAL), LOCATION, PRECISION, 0.0), NORMAL.logpdf),
@@ -29,9 +32,15 @@ BASES = {
 }
 RNG = np.random.default_rng(70)
 FUNCTIONS = {
-    "fourier": FourierFeatures(RNG.standard_normal((12, DIM)), RNG.uniform(0, 6, 12), RNG.uniform(0.5, 2.0, 12)),
-    "sections": KernelSections(Metric(Gaussian(1.5), [1.0, 0.5, 2.0]), RNG.standard_normal((7, DIM))),
-    "combinations": Whitened(KernelSections(Gaussian(1.5), RNG.standard_normal((9, DIM))), RNG.standard_normal((9, 4))),
+    "fourier": FourierFeatures(
+        RNG.standard_normal((12, DIM)), RNG.uniform(0, 6, 12), RNG.uniform(0.5, 2.0, 12)
+    ),
+    "sections": KernelSections(
+        Metric(Gaussian(1.5), [1.0, 0.5, 2.0]), RNG.standard_normal((7, DIM))
+    ),
+    "combinations": Whitened(
+        KernelSections(Gaussian(1.5), RNG.standard_normal((9, DIM))), RNG.standard_normal((9, 4))
+    ),
 }
 
 
@@ -51,7 +60,9 @@ def test_a_point_is_the_base_and_the_contraction(function, x, base, log_density)
     state = function.jit_state(base, origin)
     for row in x:
         value, gradient = evaluate(state, row)
-        assert value == pytest.approx(log_density(row) + function.values(row[None] - origin)[0], rel=1e-12, abs=1e-13)
+        assert value == pytest.approx(
+            log_density(row) + function.values(row[None] - origin)[0], rel=1e-12, abs=1e-13
+        )
         slope = differences.gradient(log_density, row) + function.gradient(row[None] - origin)[0]
         np.testing.assert_allclose(gradient, slope, atol=1e-9 * max(np.abs(slope).max(), 1.0))
 
@@ -59,7 +70,9 @@ def test_a_point_is_the_base_and_the_contraction(function, x, base, log_density)
 def test_inside_a_loop_it_is_the_same_and_allocates_nothing(function, x):
     state = function.jit_state(BASES["student"][0])
     gradients = np.empty((5, DIM))
-    assert evaluate_all(state, x, gradients) == pytest.approx(sum(evaluate(state, row)[0] for row in x), rel=1e-13)
+    assert evaluate_all(state, x, gradients) == pytest.approx(
+        sum(evaluate(state, row)[0] for row in x), rel=1e-13
+    )
     np.testing.assert_allclose(gradients, [evaluate(state, row)[1] for row in x], rtol=1e-13)
     one, many = allocations(evaluate_all, [(state, x[:1], gradients), (state, x, gradients)])
     assert one == many > 0  # the workspace
@@ -73,7 +86,11 @@ def test_a_basis_without_points():
 def test_sines_and_cosines_are_exact_to_rounding():
     quarters = np.arange(-40, 41) * (np.pi / 4)
     angles = np.concatenate(
-        [np.linspace(-1e3, 1e3, 200_001), quarters, np.random.default_rng(73).uniform(-1e6, 1e6, 1000)]
+        [
+            np.linspace(-1e3, 1e3, 200_001),
+            quarters,
+            np.random.default_rng(73).uniform(-1e6, 1e6, 1000),
+        ]
     )
     cosines, sines = np.empty((2, len(angles)))
     cosines_and_sines(angles, cosines, sines)

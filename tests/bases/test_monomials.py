@@ -34,16 +34,27 @@ def test_against_the_oracle(basis, sample):
     place = basis.center, basis.scale
     e, d = basis.exponents, range(basis.dim)
     values = [[oracle.monomial(row, a, *place) for a in e] for row in x]
-    gradients = [[np.array([oracle.derivative(row, a, *place, i, 1) for i in d]) for a in e] for row in x]
+    gradients = [
+        [np.array([oracle.derivative(row, a, *place, i, 1) for i in d]) for a in e] for row in x
+    ]
     laplacians = [[sum(oracle.derivative(row, a, *place, i, 2) for i in d) for a in e] for row in x]
-    dirichlet, linear = sections.dirichlet(gradients, w), sections.linear(gradients, laplacians, w, g)
+    dirichlet, linear = (
+        sections.dirichlet(gradients, w),
+        sections.linear(gradients, laplacians, w, g),
+    )
     np.testing.assert_allclose(basis.values(x), values, rtol=1e-12)
     np.testing.assert_allclose(basis.gradients(x), gradients, rtol=1e-12)
-    np.testing.assert_allclose(basis.laplacians(x), laplacians, rtol=1e-12, atol=1e-13 * np.abs(laplacians).max())
-    np.testing.assert_allclose(basis.sum_dirichlet(x, w), dirichlet, atol=1e-13 * np.abs(dirichlet).max())
+    np.testing.assert_allclose(
+        basis.laplacians(x), laplacians, rtol=1e-12, atol=1e-13 * np.abs(laplacians).max()
+    )
+    np.testing.assert_allclose(
+        basis.sum_dirichlet(x, w), dirichlet, atol=1e-13 * np.abs(dirichlet).max()
+    )
     np.testing.assert_allclose(basis.sum_linear(x, w, g), linear, atol=1e-13 * np.abs(linear).max())
     alone = general.sum_linear(basis, x, w)
-    np.testing.assert_allclose(basis.sum_linear(x, w), alone, atol=1e-13 * max(np.abs(alone).max(), 1.0))
+    np.testing.assert_allclose(
+        basis.sum_linear(x, w), alone, atol=1e-13 * max(np.abs(alone).max(), 1.0)
+    )
 
 
 def test_contractions_are_those_of_the_general_mode(basis, sample):
@@ -65,7 +76,8 @@ def test_order_is_that_of_scikit_learn():
 
 
 def test_about_the_data_the_forms_are_well_conditioned():
-    """Degree 5 in three variables, a million standard deviations from the origin: a polynomial is found to 1e-8.
+    """Degree 5 in three variables, a million standard deviations from the origin: a polynomial is
+    found to 1e-8.
 
     The mass of 55 monomials of standard normal numbers has a condition number of about 1e6.
     """
@@ -74,9 +86,13 @@ def test_about_the_data_the_forms_are_well_conditioned():
     x = 1e6 + z * [1.0, 1e-2, 10.0]
     basis = Monomials.about(x, 5)
     beta = rng.standard_normal(basis.size)
-    forms = accumulate(basis, x, ("mass", "values"), values=Contraction(basis, beta).values(x) - 1e3)
+    forms = accumulate(
+        basis, x, ("mass", "values"), values=Contraction(basis, beta).values(x) - 1e3
+    )
     assert np.linalg.cond(forms.centered_mass()) < 1e8
-    np.testing.assert_allclose(np.linalg.solve(forms.centered_mass(), forms.centered_values()), beta, atol=1e-8)
+    np.testing.assert_allclose(
+        np.linalg.solve(forms.centered_mass(), forms.centered_values()), beta, atol=1e-8
+    )
 
 
 def test_about_leaves_a_constant_column_as_it_is():

@@ -7,7 +7,11 @@ from kmc.forms.sums import centered
 from kmc.kernels import Exponential, Gaussian, Matern52, Metric, Polynomial
 
 RNG = np.random.default_rng(0)
-X, CENTERS, VECTORS = RNG.standard_normal((1500, 3)), RNG.standard_normal((7, 3)), RNG.standard_normal((1500, 3))
+X, CENTERS, VECTORS = (
+    RNG.standard_normal((1500, 3)),
+    RNG.standard_normal((7, 3)),
+    RNG.standard_normal((1500, 3)),
+)
 METRIC = RNG.standard_normal((3, 3))
 RADIAL = [Gaussian(1.5), Gaussian(60.0), Exponential(2.0), Matern52(), Metric(Gaussian(), METRIC)]
 
@@ -21,23 +25,35 @@ def test_both_forms_together_are_those_apart(kernel, weights, offset):
     total, scatter, dirichlet = basis.sum_mass_and_dirichlet(X + offset, weights)
     expected_total, half = centered(weights, basis.values(X + offset))
     np.testing.assert_allclose(total, expected_total, rtol=1e-12)
-    np.testing.assert_allclose(scatter, half.T @ half, rtol=1e-8, atol=1e-9 * np.abs(half.T @ half).max())
+    np.testing.assert_allclose(
+        scatter, half.T @ half, rtol=1e-8, atol=1e-9 * np.abs(half.T @ half).max()
+    )
     apart = general.sum_dirichlet(basis, X + offset, w)
     np.testing.assert_allclose(dirichlet, apart, rtol=1e-7, atol=1e-9 * np.abs(apart).max())
 
 
 def test_the_accumulator_takes_them():
-    basis, weights = KernelSections(Gaussian(), CENTERS), np.append(np.zeros(200), RNG.uniform(size=1300))
+    basis, weights = (
+        KernelSections(Gaussian(), CENTERS),
+        np.append(np.zeros(200), RNG.uniform(size=1300)),
+    )
     both = accumulate(basis, X, ("mass", "dirichlet"), weights=weights, block=100)
-    np.testing.assert_allclose(both.mass, accumulate(basis, X, ("mass",), weights=weights).mass, rtol=1e-11)
-    np.testing.assert_allclose(both.dirichlet, accumulate(basis, X, ("dirichlet",), weights=weights).dirichlet)
+    np.testing.assert_allclose(
+        both.mass, accumulate(basis, X, ("mass",), weights=weights).mass, rtol=1e-11
+    )
+    np.testing.assert_allclose(
+        both.dirichlet, accumulate(basis, X, ("dirichlet",), weights=weights).dirichlet
+    )
     assert KernelSections(Polynomial(), CENTERS).sum_mass_and_dirichlet is None
 
 
 @pytest.mark.parametrize(
     "basis",
     [
-        *(KernelSections(kernel, CENTERS) for kernel in (*RADIAL, Polynomial(), Metric(Polynomial(), METRIC))),
+        *(
+            KernelSections(kernel, CENTERS)
+            for kernel in (*RADIAL, Polynomial(), Metric(Polynomial(), METRIC))
+        ),
         KernelSections(Gaussian() * Polynomial(), CENTERS),
         FourierFeatures.draw(Gaussian(), 6, 3, 0),
         Whitened(KernelSections(Gaussian(), CENTERS), RNG.standard_normal((7, 4))),

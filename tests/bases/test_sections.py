@@ -28,14 +28,17 @@ SMOOTH = {
     "another exponent": InverseMultiquadric(1.183 * BANDWIDTH, 0.7),
     "matern52": Matern52(2.0),
     "matern72 in a metric": Metric(Matern72(2.0), ANY),
-    "radial sum and product": Gaussian(BANDWIDTH) * Matern52(2.0) + 0.5 * InverseMultiquadric(1.414, 1.0),
+    "radial sum and product": Gaussian(BANDWIDTH) * Matern52(2.0)
+    + 0.5 * InverseMultiquadric(1.414, 1.0),
     "multiple of a metric": 2.0 * Metric(Gaussian(BANDWIDTH), ANY),
     "metric of a metric": Metric(Metric(Gaussian(BANDWIDTH), METRICS["projection"]), ANY),
     "polynomial": Polynomial(3, bandwidth=2.0),
     "polynomial in a metric": Metric(Polynomial(4, bandwidth=2.0), METRICS["projection"]),
     "exponential dot product": Metric(ExponentialDotProduct(2.0), METRICS["diagonal"]),
     "sum of both kinds": Gaussian(BANDWIDTH) + Polynomial(2, bandwidth=2.0),
-    "product of both kinds in a metric": Metric(Gaussian(BANDWIDTH) * Polynomial(2, bandwidth=2.0), ANY),
+    "product of both kinds in a metric": Metric(
+        Gaussian(BANDWIDTH) * Polynomial(2, bandwidth=2.0), ANY
+    ),
     "sum of metrics": Metric(Gaussian(BANDWIDTH), ANY) + Metric(Gaussian(), METRICS["diagonal"]),
 }
 
@@ -104,9 +107,13 @@ def test_fused_forms_are_those_of_the_general_mode(basis, sample, with_base):
     x, w, g = sample
     g = g if with_base else None
     dirichlet, linear = general.sum_dirichlet(basis, x, w), general.sum_linear(basis, x, w, g)
-    np.testing.assert_allclose(basis.sum_dirichlet(x, w), dirichlet, atol=1e-13 * np.abs(dirichlet).max())
+    np.testing.assert_allclose(
+        basis.sum_dirichlet(x, w), dirichlet, atol=1e-13 * np.abs(dirichlet).max()
+    )
     np.testing.assert_allclose(basis.sum_linear(x, w, g), linear, atol=1e-13 * np.abs(linear).max())
-    np.testing.assert_allclose(dirichlet, sections.dirichlet(basis.gradients(x), w), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        dirichlet, sections.dirichlet(basis.gradients(x), w), rtol=1e-12, atol=1e-14
+    )
 
 
 def test_contractions_are_those_of_the_general_mode(basis, sample):
@@ -134,14 +141,19 @@ def test_at_its_own_center_a_section_has_gradient_zero_and_laplacian_2dq1(center
 @pytest.mark.parametrize("name", ["no metric", "any metric", "matern52"])
 def test_forms_keep_their_digits_far_from_the_origin(name, centers, sample):
     x, w, g = sample
-    x, centers = (np.rint(a * 2**20) / 2**20 for a in (x, centers))  # so that adding the shift is exact
+    # so that adding the shift is exact
+    x, centers = (np.rint(a * 2**20) / 2**20 for a in (x, centers))
     shift = 2.0**14
     near, far = (KernelSections(KERNELS[name], centers + s) for s in (0, shift))
     np.testing.assert_allclose(far.values(x + shift), near.values(x), atol=1e-13)
     np.testing.assert_allclose(far.gradients(x + shift), near.gradients(x), atol=1e-12)
     np.testing.assert_allclose(far.laplacians(x + shift), near.laplacians(x), atol=1e-12)
-    np.testing.assert_allclose(far.sum_dirichlet(x + shift, w), near.sum_dirichlet(x, w), atol=1e-12)
-    np.testing.assert_allclose(far.sum_linear(x + shift, w, g), near.sum_linear(x, w, g), atol=1e-12)
+    np.testing.assert_allclose(
+        far.sum_dirichlet(x + shift, w), near.sum_dirichlet(x, w), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        far.sum_linear(x + shift, w, g), near.sum_linear(x, w, g), atol=1e-12
+    )
 
 
 KINKS = {
@@ -153,15 +165,23 @@ KINKS = {
 
 @pytest.mark.parametrize("kernel", KINKS.values(), ids=KINKS)
 def test_a_kink_has_gradients(kernel, centers, sample):
-    """By convention it is zero at a kink's own center, also in the fused form, where rounding could break it."""
+    """By convention it is zero at a kink's own center, also in the fused form, where rounding could
+    break it.
+    """
     x, w = np.vstack([sample[0], centers]), np.ones(17)
     basis = KernelSections(kernel, centers)
     dirichlet = general.sum_dirichlet(basis, x, w)
-    np.testing.assert_allclose(basis.sum_dirichlet(x, w), dirichlet, atol=1e-12 * np.abs(dirichlet).max())
-    gradients = [[differences.gradient(f, row, 1e-3) for f in functions(basis)] for row in sample[0]]
+    np.testing.assert_allclose(
+        basis.sum_dirichlet(x, w), dirichlet, atol=1e-12 * np.abs(dirichlet).max()
+    )
+    gradients = [
+        [differences.gradient(f, row, 1e-3) for f in functions(basis)] for row in sample[0]
+    ]
     np.testing.assert_allclose(basis.gradients(sample[0]), gradients, atol=1e-8)
     own = basis.gradients(centers)[np.arange(6), np.arange(6)]
-    np.testing.assert_array_equal(own, centers if kernel is KINKS["in a sum of both kinds"] else 0.0)
+    np.testing.assert_array_equal(
+        own, centers if kernel is KINKS["in a sum of both kinds"] else 0.0
+    )
 
 
 @pytest.mark.parametrize("kernel", KINKS.values(), ids=KINKS)

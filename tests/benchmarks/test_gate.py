@@ -27,10 +27,15 @@ def test_equal_lines_and_a_changed_one(made, tmp_path, monkeypatch):
 
     changed = gate.kmc.Kameleon(gamma=0.3)
     monkeypatch.setitem(
-        gate.CONFIGURATIONS, "kameleon", lambda: gate.draws(gate.Banana(), dim=2, sampler=changed, **gate.SHORT)
+        gate.CONFIGURATIONS,
+        "kameleon",
+        lambda: gate.draws(gate.Banana(), dim=2, sampler=changed, **gate.SHORT),
     )
     code, out = made(*names, "--check", file)
-    assert code == 1 and [line.split(":")[0] for line in out.splitlines()] == ["- kameleon", "+ kameleon"]
+    assert code == 1 and [line.split(":")[0] for line in out.splitlines()] == [
+        "- kameleon",
+        "+ kameleon",
+    ]
 
 
 def test_a_hash_depends_on_bits_shapes_types_and_names():

@@ -1,4 +1,4 @@
-"""The benchmark of honest numbers: counts and verdicts of made-up rows, and truths of its targets."""
+"""The honest-numbers benchmark: counts and verdicts of made-up rows, and truths of its targets."""
 
 import math
 
@@ -62,7 +62,10 @@ def test_numbers_with_a_warning_of_their_function_or_nan_are_not_counted():
 
 def test_what_is_silently_wrong():
     assert honesty.silent(RIGHT) == []
-    assert honesty.silent(FAR) == ["quantiles (-inf, +3.6 stated errors)", "evidence (+4.0 stated errors)"]
+    assert honesty.silent(FAR) == [
+        "quantiles (-inf, +3.6 stated errors)",
+        "evidence (+4.0 stated errors)",
+    ]
     assert honesty.silent(FAR | {"said_evidence": "x", "said_expectations": "y"}) == []
     assert honesty.silent(RIGHT | OFF | {"said_run": "drift"}) == []
     assert honesty.silent(RIGHT | OFF)[0].endswith("sd_ratio_error 1.8)")
@@ -86,14 +89,18 @@ def test_the_table_counts():
     assert honesty.table([RIGHT]).endswith("Nothing is wrong without a warning.")
 
 
-@pytest.mark.parametrize("name", ["wedge", "exponential", "moving-edge", "cosmology", "box", "narrow-1e-03"])
+@pytest.mark.parametrize(
+    "name", ["wedge", "exponential", "moving-edge", "cosmology", "box", "narrow-1e-03"]
+)
 def test_evidence_is_the_integral_of_the_density(name):
     """The share of the draws in a box is the integral of the normalized density over it."""
     target, rng = TARGETS[name], np.random.default_rng(3)
     x = target.shape.density.sample(rng, 40_000)
     low, high = np.quantile(x, [0.4, 0.6], axis=0)
     uniform = low + (high - low) * rng.random((4000, 2))
-    mass = np.exp([target.shape.density(row) - target.log_evidence for row in uniform]) * np.prod(high - low)
+    mass = np.exp([target.shape.density(row) - target.log_evidence for row in uniform]) * np.prod(
+        high - low
+    )
     share = np.mean(((x > low) & (x < high)).all(1))
     error = math.hypot(mass.std() / len(mass) ** 0.5, (share / len(x)) ** 0.5)
     assert abs(mass.mean() - share) < 4 * error

@@ -24,9 +24,15 @@ def test_the_page_is_what_the_command_writes():
 
 def test_every_figure_and_table_is_listed_once():
     for paper, expected in EXPECTED.items():
-        items = [re.match(r"\w+ \d+( \(\w\))?", entry.item)[0] for entry in ENTRIES if entry.paper == paper]
+        items = [
+            re.match(r"\w+ \d+( \(\w\))?", entry.item)[0]
+            for entry in ENTRIES
+            if entry.paper == paper
+        ]
         assert max(Counter(items).values()) == 1
-        assert {item.partition(" (")[0] for item in items if not item.startswith("Theorem")} == expected
+        assert {
+            item.partition(" (")[0] for item in items if not item.startswith("Theorem")
+        } == expected
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.paper} {entry.item}")
@@ -53,4 +59,6 @@ def test_each_entry_has_a_command_that_exists_and_a_verdict_with_a_reason(entry)
 )
 def test_the_verdict_follows_from_the_statements(holds, limits, verdict):
     claims = [Claim("It is so.", "0.1", one) for one in holds]
-    assert Entry("001", "Figure 1", "python benchmarks/papers.py", claims, limits).verdict == verdict
+    assert (
+        Entry("001", "Figure 1", "python benchmarks/papers.py", claims, limits).verdict == verdict
+    )

@@ -7,9 +7,15 @@ from shape_targets import SHAPES
 
 from tests.grids import slow_except
 
-WALLS = [name for name, shape in SHAPES.items() if shape.family == "walls" or name in ("annulus", "lognormal-3d")]
+WALLS = [
+    name
+    for name, shape in SHAPES.items()
+    if shape.family == "walls" or name in ("annulus", "lognormal-3d")
+]
 OTHERS = ("many dimensions", "controls")
-SMOOTH = [name for name, shape in SHAPES.items() if shape.family not in OTHERS and name not in WALLS]
+SMOOTH = [
+    name for name, shape in SHAPES.items() if shape.family not in OTHERS and name not in WALLS
+]
 LARGE = ["informed-100d", "logistic-100d", "schools-60d-centred"]
 COUNT = 1000
 
@@ -20,7 +26,8 @@ def test_the_draws_are_those_of_the_density(name):
     shape, rng = SHAPES[name], np.random.default_rng(1)
     x = shape.density.sample(rng, COUNT)
     low, high = np.quantile(x, [0.25, 0.75], axis=0)
-    part = 0.01 if name.startswith(("shells", "correlated")) else 0.05  # a longer step leaves a thin shell
+    # a longer step leaves a thin shell
+    part = 0.01 if name.startswith(("shells", "correlated")) else 0.05
     shift = part * (high - low) * rng.standard_normal(x.shape) / np.sqrt(shape.dim)
     if name.startswith(("two-drivers", "eight", "schools")):
         shift[:, 2:] = 0.0  # where the others are narrow a step is a long one
@@ -59,5 +66,7 @@ def test_a_narrow_run_is_wrong():
     shape = SHAPES["t2-2d"]
     draws = shape.density.sample(np.random.default_rng(4), 4000).reshape(4, 1000, 2)
     assert not wrong(row_of(shape, draws))
-    assert wrong(row_of(shape, 0.6 * draws)) and wrong(row_of(shape, draws + 0.5 * shape.truth.scale))
+    assert wrong(row_of(shape, 0.6 * draws)) and wrong(
+        row_of(shape, draws + 0.5 * shape.truth.scale)
+    )
     assert wrong({"failure": "3 draws"})

@@ -1,4 +1,6 @@
-"""Figure 3 of the Galerkin paper shares its sums over samples: its errors are those of the package's estimators."""
+"""Figure 3 of the Galerkin paper shares its sums over samples: its errors are those of the
+package's estimators.
+"""
 
 import numpy as np
 import pytest
@@ -9,7 +11,10 @@ from spectral_problems import Sphere
 
 @pytest.mark.filterwarnings("ignore:n_components")
 def test_the_errors_of_figure_3_are_those_of_the_estimators():
-    x, truth = Sphere(3).sample(np.random.default_rng(0), 300), Sphere(3).eigenvalues(spectral_galerkin.MODES)
+    x, truth = (
+        Sphere(3).sample(np.random.default_rng(0), 300),
+        Sphere(3).eigenvalues(spectral_galerkin.MODES),
+    )
     found = spectral_galerkin.metrics(x)
     grid = len(spectral_galerkin.KERNELS) * len(spectral_galerkin.FUNCTIONS)
     assert len(found) == grid * (1 + len(spectral_galerkin.WIDTHS))

@@ -1,4 +1,6 @@
-"""The sampler benchmark's problems: their truths, starts and noise, and its counting of evaluations."""
+"""The sampler benchmark's problems: their truths, starts and noise, and its counting of
+evaluations.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def test_the_evaluation_beyond_the_budget_raises():
     assert counted.evaluations == 3
 
 
-@pytest.mark.parametrize("method", [method for method in peers.METHODS if not method.startswith("kmc")])
+@pytest.mark.parametrize(
+    "method", [method for method in peers.METHODS if not method.startswith("kmc")]
+)
 def test_peers_keep_to_their_budget(method):
     task, budget = targets.problem("banana-2d"), 1003
     try:

@@ -16,7 +16,21 @@ def test_demo_runs_from_end_to_end(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     xarray = pytest.importorskip("xarray")
     directory = tmp_path / "new"
-    assert cli.main(["demo", "--directory", str(directory), "--evaluations", "400", "--seed", "3", "--quiet"]) == 0
+    assert (
+        cli.main(
+            [
+                "demo",
+                "--directory",
+                str(directory),
+                "--evaluations",
+                "400",
+                "--seed",
+                "3",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
 
     out = capsys.readouterr().out
     for name, (mean, _) in lv.PUBLISHED.items():
@@ -40,9 +54,13 @@ def test_demo_runs_from_end_to_end(tmp_path, capsys):
 
 def test_demo_hands_its_options_on(monkeypatch):
     calls = []
-    monkeypatch.setattr(demo, "run", lambda directory, **options: calls.append((directory, options)))
+    monkeypatch.setattr(
+        demo, "run", lambda directory, **options: calls.append((directory, options))
+    )
     assert cli.main(["demo"]) == 0
-    assert cli.main(["demo", "--directory", "d", "--evaluations", "70", "--seed", "0", "--quiet"]) == 0
+    assert (
+        cli.main(["demo", "--directory", "d", "--evaluations", "70", "--seed", "0", "--quiet"]) == 0
+    )
     assert calls == [
         (".", {"max_evaluations": 2000, "seed": 1900, "progress": True}),
         ("d", {"max_evaluations": 70, "seed": 0, "progress": False}),
@@ -108,7 +126,10 @@ def test_wrong_arguments_are_explained(argv, message, capsys):
 
 
 def test_help_shows_an_example_and_version_the_version(capsys):
-    for argv, text in (["--help"], "kernelmc demo --directory"), (["--version"], f"kernelmc {_version.__version__}"):
+    for argv, text in (
+        (["--help"], "kernelmc demo --directory"),
+        (["--version"], f"kernelmc {_version.__version__}"),
+    ):
         with pytest.raises(SystemExit) as stop:
             cli.main(argv)
         assert stop.value.code == 0
@@ -116,7 +137,10 @@ def test_help_shows_an_example_and_version_the_version(capsys):
 
 
 def test_help_does_not_wait_for_heavy_imports():
-    code = "import sys, kmc.cli; print(*{'numba', 'arviz', 'xarray', 'matplotlib', 'scipy'} & set(sys.modules))"
+    code = (
+        "import sys, kmc.cli; "
+        "print(*{'numba', 'arviz', 'xarray', 'matplotlib', 'scipy'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 

@@ -53,7 +53,10 @@ def test_a_summary_of_many_parameters(tmp_path, capsys):
     assert cli.main(["summary", str(path), "--all"]) == 0
     assert "x[S11]" in capsys.readouterr().out
     assert cli.main(["summary", str(path), "--var-names", "x[S11]", "x[S3]"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]] == ["x[S11]", "x[S3]"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]] == [
+        "x[S11]",
+        "x[S3]",
+    ]
 
 
 @pytest.mark.parametrize("command", ["summary", "report"])
@@ -63,9 +66,9 @@ def test_a_file_cannot_control_the_terminal(command, tmp_path, capsys, monkeypat
     dims = ("chain", "draw")
     dataset = xarray.Dataset({"a\x1b[2J": (dims, x), "b\r\u202e": (dims, x * y)})
     dataset.to_netcdf("draws.nc", group="posterior", engine="h5netcdf")
-    xarray.Dataset(attrs={"warnings": '["\\u001b[31mthe draws are right", "two\\u0007"]'}).to_netcdf(
-        "draws.nc", mode="a", engine="h5netcdf"
-    )
+    xarray.Dataset(
+        attrs={"warnings": '["\\u001b[31mthe draws are right", "two\\u0007"]'}
+    ).to_netcdf("draws.nc", mode="a", engine="h5netcdf")
     cli.main([command, "draws.nc"])
     out, err = capsys.readouterr()
     assert {c for c in out + err if not c.isprintable()} == {"\n"}
@@ -84,7 +87,9 @@ def test_what_was_not_checked_is_said(command, tmp_path, capsys, monkeypatch):
         assert "not checked: Further modes: no search.\n" in capsys.readouterr().out
     else:
         page = Path("draws.html").read_text()
-        assert page.index("Not checked: Further modes: no search.") < page.index("No set of checks is complete")
+        assert page.index("Not checked: Further modes: no search.") < page.index(
+            "No set of checks is complete"
+        )
 
 
 @pytest.mark.parametrize("command", ["summary", "report"])
@@ -124,7 +129,9 @@ def _links(file):
 
 def _stored_elsewhere(file):
     del file["posterior/x"]
-    file["posterior"].create_dataset("x", shape=(4, 400), dtype="f8", external=[("/etc/passwd", 0, 4 * 400 * 8)])
+    file["posterior"].create_dataset(
+        "x", shape=(4, 400), dtype="f8", external=[("/etc/passwd", 0, 4 * 400 * 8)]
+    )
 
 
 def _virtual(file):

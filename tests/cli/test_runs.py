@@ -40,7 +40,8 @@ class Holder:
 
 model = kmc.Model(log_density, dim=3)
 """
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to converge
+# the runs are too short to converge
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 SMALL = ["--sampler", "random-walk", "--seed", "1", "--quiet"]
 
 
@@ -78,7 +79,15 @@ def test_a_function_in_a_file(source, tmp_path, capsys):
     assert re.search(r"^x\[1\] ", text, re.MULTILINE)
     assert "2 chains of 60 draws, 163 evaluations" in text and "warning: " in text
     expected = kmc.sample(
-        lambda x: -0.5 * float(x @ x), 2, None, "random-walk", draws=60, warmup=20, chains=2, seed=1, progress=False
+        lambda x: -0.5 * float(x @ x),
+        2,
+        None,
+        "random-walk",
+        draws=60,
+        warmup=20,
+        chains=2,
+        seed=1,
+        progress=False,
     )
     np.testing.assert_array_equal(positions(out), expected["posterior"]["x"])
 
@@ -95,7 +104,12 @@ def test_a_function_in_a_module(source, tmp_path, monkeypatch):
 
 def test_processes_find_the_function_in_its_file(source, tmp_path):
     options = ["--dim", 2, "--draws", 20, "--warmup", 5]
-    assert kmc_sample(f"{source}:log_density", *options, "--output", tmp_path / "a.nc", "--executor", 2) == 0
+    assert (
+        kmc_sample(
+            f"{source}:log_density", *options, "--output", tmp_path / "a.nc", "--executor", 2
+        )
+        == 0
+    )
     assert kmc_sample(f"{source}:log_density", *options, "--output", tmp_path / "b.nc") == 0
     np.testing.assert_array_equal(positions(tmp_path / "a.nc"), positions(tmp_path / "b.nc"))
 
@@ -111,13 +125,29 @@ def test_a_model_and_start_points(source, tmp_path, suffix):
     options = ["--initial", initial, "--draws", 20, "--warmup", 0, "--output", out]
     assert kmc_sample("--model", f"{source}:model", *options) == 0
     expected = kmc.sample(
-        lambda x: -0.5 * float(x @ x), 3, start, "random-walk", draws=20, warmup=0, seed=1, progress=False
+        lambda x: -0.5 * float(x @ x),
+        3,
+        start,
+        "random-walk",
+        draws=20,
+        warmup=0,
+        seed=1,
+        progress=False,
     )
     np.testing.assert_array_equal(positions(out), expected["posterior"]["x"])
 
 
 def test_the_display_goes_to_standard_error(source, tmp_path, capsys):
-    argv = ["sample", f"{source}:log_density", "--dim", "2", "--draws", "20", "--output", str(tmp_path / "a.nc")]
+    argv = [
+        "sample",
+        f"{source}:log_density",
+        "--dim",
+        "2",
+        "--draws",
+        "20",
+        "--output",
+        str(tmp_path / "a.nc"),
+    ]
     assert cli.main([*argv, "--sampler", "random-walk"]) == 0
     out, err = capsys.readouterr()
     assert "kmc: done" in err and "kmc: done" not in out and "KmcWarning" not in err
@@ -130,7 +160,10 @@ def test_an_error_of_the_function_keeps_the_draws_so_far(source, tmp_path, capsy
     assert positions(kept).shape == (4, (99 - 4) // 4 - 3, 2) and not out.exists()
     err = capsys.readouterr().err
     assert f"the run failed; its 20 draws per chain are in {kept}" in err
-    assert "EvaluationError: log_density raised ZeroDivisionError: a rate of zero" in err and "Traceback" not in err
+    assert (
+        "EvaluationError: log_density raised ZeroDivisionError: a rate of zero" in err
+        and "Traceback" not in err
+    )
 
 
 def test_an_interruption_keeps_the_draws_so_far(source, tmp_path, capsys):
@@ -150,9 +183,14 @@ def test_a_second_interruption_loses_no_draws(pressed_in, source, tmp_path, monk
 
         return pressed
 
-    where, name = {"result": (Run, "result"), "write": (os, "replace"), "describe": (results, "describe")}[pressed_in]
+    where, name = {
+        "result": (Run, "result"),
+        "write": (os, "replace"),
+        "describe": (results, "describe"),
+    }[pressed_in]
     monkeypatch.setattr(where, name, pressing(getattr(where, name)))
-    out, before = tmp_path / "draws.nc", signal.getsignal(signal.SIGINT)  # a shell's background jobs ignore it
+    # a shell's background jobs ignore it
+    out, before = tmp_path / "draws.nc", signal.getsignal(signal.SIGINT)
     assert kmc_sample(f"{source}:interrupts", "--dim", 2, "--warmup", 3, "--output", out) == 130
     monkeypatch.undo()
     assert positions(out).shape == (4, (99 - 4) // 4 - 3, 2)
@@ -160,7 +198,10 @@ def test_a_second_interruption_loses_no_draws(pressed_in, source, tmp_path, monk
 
 
 def test_a_file_of_draws_is_not_replaced_unless_asked(source, tmp_path, capsys, monkeypatch):
-    out, options = tmp_path / "good.nc", ["--dim", 2, "--draws", 20, "--warmup", 5, "--output", tmp_path / "good.nc"]
+    out, options = (
+        tmp_path / "good.nc",
+        ["--dim", 2, "--draws", 20, "--warmup", 5, "--output", tmp_path / "good.nc"],
+    )
     out.write_bytes(b"kept")
     with monkeypatch.context() as patched:
         patched.setattr(kmc, "sample", None)  # refused before anything is sampled
@@ -169,10 +210,14 @@ def test_a_file_of_draws_is_not_replaced_unless_asked(source, tmp_path, capsys, 
     assert out.read_bytes() == b"kept"
     assert kmc_sample(f"{source}:log_density", *options, "--overwrite") == 0
     assert positions(out).shape == (4, 20, 2)
-    assert {path.name for path in tmp_path.glob("*") if path.suffix != ".py"} - {"__pycache__"} == {"good.nc"}
+    assert {path.name for path in tmp_path.glob("*") if path.suffix != ".py"} - {"__pycache__"} == {
+        "good.nc"
+    }
 
 
-@pytest.mark.parametrize(("function", "code", "kept"), [("raises", 1, "failed"), ("interrupts", 130, "interrupted")])
+@pytest.mark.parametrize(
+    ("function", "code", "kept"), [("raises", 1, "failed"), ("interrupts", 130, "interrupted")]
+)
 def test_draws_of_a_run_that_broke_off_replace_nothing(source, tmp_path, function, code, kept):
     out = tmp_path / "good.nc"
     out.write_bytes(b"all draws")
@@ -224,9 +269,15 @@ def test_options_are_handed_on_as_they_are(source, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--dim", "2", "--output", "a.nc"], "one of the arguments MODULE:FUNCTION --model is required"),
+        (
+            ["--dim", "2", "--output", "a.nc"],
+            "one of the arguments MODULE:FUNCTION --model is required",
+        ),
         (["a:f", "--model", "a:m", "--output", "a.nc"], "not allowed with argument"),
-        (["log_density", "--output", "a.nc"], "'log_density' is not of the form module:name or file.py:name"),
+        (
+            ["log_density", "--output", "a.nc"],
+            "'log_density' is not of the form module:name or file.py:name",
+        ),
         (["a:f", "--max-time", "0", "--output", "a.nc"], "'0' is not a positive number of seconds"),
         (["a:f"], "give --output or --store"),
         (["a:f", "--chains", "0", "--output", "a.nc"], "'0' is not a whole number of at least 1"),
@@ -264,8 +315,22 @@ def test_a_file_with_the_name_of_another_module(tmp_path, capsys):
 def test_errors_name_the_options(source, tmp_path, capsys):
     assert kmc_sample(f"{source}:log_density", "--output", tmp_path / "a.nc") == 1
     err = capsys.readouterr().err
-    assert "--dim: a bare callable needs its number of parameters, such as --dim 3" in err and "dim=" not in err
-    assert kmc_sample(f"{source}:log_density", "--dim", 2, "--max-evaluations", 3, "--output", tmp_path / "a.nc") == 1
+    assert (
+        "--dim: a bare callable needs its number of parameters, such as --dim 3" in err
+        and "dim=" not in err
+    )
+    assert (
+        kmc_sample(
+            f"{source}:log_density",
+            "--dim",
+            2,
+            "--max-evaluations",
+            3,
+            "--output",
+            tmp_path / "a.nc",
+        )
+        == 1
+    )
     assert "--max-evaluations 3: too few" in capsys.readouterr().err
 
 
@@ -285,5 +350,10 @@ def test_start_points_that_cannot_be_read(name, content, message, source, tmp_pa
     path = tmp_path / name
     if content is not None:
         path.write_text(content)
-    assert kmc_sample(f"{source}:log_density", "--dim", 2, "--initial", path, "--output", tmp_path / "a.nc") == 1
+    assert (
+        kmc_sample(
+            f"{source}:log_density", "--dim", 2, "--initial", path, "--output", tmp_path / "a.nc"
+        )
+        == 1
+    )
     assert message in capsys.readouterr().err

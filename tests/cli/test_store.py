@@ -42,7 +42,9 @@ def whole():
 def test_an_interrupted_run_is_resumed(function, given, source, store, tmp_path, whole, capsys):  # noqa: F811
     code = {"raises": 1, "interrupts": 130}[function]
     assert run("sample", f"{source}:{function}", "--store", store, *OPTIONS) == code
-    assert (f"kernelmc resume {store} continues" in capsys.readouterr().err) == (function == "interrupts")
+    assert (f"kernelmc resume {store} continues" in capsys.readouterr().err) == (
+        function == "interrupts"
+    )
     assert run("status", store) == 0
     out = capsys.readouterr().out
     assert re.search(r"^phase +warm-up$|^phase +sampling$", out, re.MULTILINE)
@@ -75,7 +77,12 @@ def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
 
     assert run("resume", store, "--draws", "15", "--quiet") == 1
     assert "pass --model FILE.py:NAME, or --trust if nobody else" in capsys.readouterr().err
-    assert run("resume", store, "--trust", "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 0
+    assert (
+        run(
+            "resume", store, "--trust", "--draws", "15", "--output", tmp_path / "more.nc", "--quiet"
+        )
+        == 0
+    )
     longer = draws(tmp_path / "more.nc")
     assert run("resume", store, "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 1
     assert "exists: pass --overwrite" in capsys.readouterr().err
@@ -84,7 +91,12 @@ def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
     np.testing.assert_array_equal(longer[:, :60], whole)
 
 
-def test_the_current_folder_is_searched_for_modules_of_a_trusted_store_alone(source, store, tmp_path, monkeypatch):  # noqa: F811
+def test_modules_are_searched_in_the_folder_of_a_trusted_store_alone(
+    source,  # noqa: F811
+    store,
+    tmp_path,
+    monkeypatch,
+):
     assert run("sample", f"{source}:interrupts", "--store", store, *OPTIONS) == 130
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

@@ -9,7 +9,9 @@ from kmc.surrogate.known import no_splines
 
 
 def gaussian_state(location, *, centers=(), coefficients=(), rate=1.0, **fields):
-    """A compiled surrogate: a Gaussian with covariance 1, and bumps at the rows of ``centers``, bounded nowhere."""
+    """A compiled surrogate: a Gaussian with covariance 1, and bumps at the rows of ``centers``,
+    bounded nowhere.
+    """
     eye = np.eye(len(location))
     centers = np.ascontiguousarray(np.reshape(centers, (-1, len(location))).T, dtype=float)
     given = {
@@ -41,7 +43,7 @@ def gaussian_state(location, *, centers=(), coefficients=(), rate=1.0, **fields)
 
 
 class Normal:
-    """A surrogate that is a normal density, off by a tilt (its mean) and a scale; not normalized."""
+    """An unnormalized normal density as a surrogate, off by a tilt (its mean) and a scale."""
 
     def __init__(self, mean=0.0, sd=1.0, constant=0.0):
         self.law, self.constant = stats.norm(mean, sd), constant
@@ -120,7 +122,8 @@ class Truncated:
 
 
 def chains(surrogate, rng, m, n, share=0.9, noise=0.0):
-    """m chains: states, proposals, whether these are from the surrogate, and log p at both, (m, n) each.
+    """m chains: states, proposals, whether these are from the surrogate, and log p at both, (m, n)
+    each.
 
     With noise, log p is that of an unbiased estimate.
     """

@@ -25,7 +25,9 @@ def estimates(rng, controls_of, n=200, repeats=40):
 
 def test_related_controls_reduce_the_error_without_bias():
     rng = np.random.default_rng(0)
-    found, plain = estimates(rng, lambda x: np.concatenate([np.tanh(x), x * np.sin(x) - np.exp(-0.5)], axis=-1))
+    found, plain = estimates(
+        rng, lambda x: np.concatenate([np.tanh(x), x * np.sin(x) - np.exp(-0.5)], axis=-1)
+    )
     error = found - [0, 1]
     assert np.all(found.std(axis=0) < [0.5, 0.9] * plain.std(axis=0))
     assert np.all(np.abs(error.mean(axis=0)) < 4 * found.std(axis=0) / np.sqrt(len(found)))

@@ -14,13 +14,17 @@ from kmc.surrogate.density import Component
 from kmc.surrogate.jit_state import gradients, values
 from tests.control_variates.synthetic import gaussian_state
 
-WALL = WallState(np.eye(2), np.zeros(2), np.array([1.0]), np.array([[2.0, 0.0]]), np.empty((0, 2, 2)))
+WALL = WallState(
+    np.eye(2), np.zeros(2), np.array([1.0]), np.array([[2.0, 0.0]]), np.empty((0, 2, 2))
+)
 
 
 def state(coefficients, **fields):
     """A Gaussian with sd 1 and some bumps, in two dimensions."""
     centers = np.array([(0.5, 0.5), (-1.0, 1.0), (1.5, -1.0)])[: len(coefficients)]
-    return gaussian_state([0.0, 0.0], **{"centers": centers, "coefficients": coefficients, "rate": 2.0} | fields)
+    return gaussian_state(
+        [0.0, 0.0], **{"centers": centers, "coefficients": coefficients, "rate": 2.0} | fields
+    )
 
 
 @pytest.mark.parametrize("ceiling", [np.inf, 0.5], ids=["smooth", "bounded from above"])

@@ -19,7 +19,9 @@ def test_it_does_not_depend_on_location_and_scale():
     assert pareto_shape(7.0 + 3.0 * values)[0] == pytest.approx(pareto_shape(values)[0], abs=1e-6)
 
 
-@pytest.mark.parametrize("values", [np.arange(99.0), np.zeros(5000), np.repeat([0.0, 1.0], [4990, 10])])
+@pytest.mark.parametrize(
+    "values", [np.arange(99.0), np.zeros(5000), np.repeat([0.0, 1.0], [4990, 10])]
+)
 def test_too_few_or_equal_values_say_nothing(values):
     assert pareto_shape(values)[0] == -np.inf
     assert not without_variance(values[:, None])

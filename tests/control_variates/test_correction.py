@@ -23,9 +23,15 @@ def runs_of(surrogate, repeats, noise=0.0, biased=False, share=0.9, n=N):
     """Transitions, states and proposals of several runs."""
     rng = np.random.default_rng(5)
     columns = chains(surrogate, rng, repeats * CHAINS, n, share, noise)
-    for x, y, runs, at_x, at_y in zip(*(np.split(column, repeats) for column in columns), strict=True):
+    for x, y, runs, at_x, at_y in zip(
+        *(np.split(column, repeats) for column in columns), strict=True
+    ):
         runs = np.ones_like(runs) if biased else runs
-        yield Transitions.of(at_x - surrogate.log_density(x), at_y - surrogate.log_density(y), runs), x, y
+        yield (
+            Transitions.of(at_x - surrogate.log_density(x), at_y - surrogate.log_density(y), runs),
+            x,
+            y,
+        )
 
 
 def estimates(surrogate, repeats=REPEATS, swapped=False, **options):
@@ -72,7 +78,9 @@ def test_a_close_surrogate_is_worth_many_draws():
 
 
 @pytest.mark.parametrize(
-    "surrogate", [Normal(mean=0.2, constant=5.0), Normal(sd=1.2), Wavy()], ids=["tilted", "wide", "wavy"]
+    "surrogate",
+    [Normal(mean=0.2, constant=5.0), Normal(sd=1.2), Wavy()],
+    ids=["tilted", "wide", "wavy"],
 )
 def test_a_hundred_draws_give_no_bias_and_honest_errors(surrogate):
     means, errors, plain = estimates(surrogate, repeats=120, n=25)
@@ -103,9 +111,13 @@ def test_few_draws_need_no_coefficients(monkeypatch):
     assert np.all(rms[0] < 0.5 * rms[1])
 
 
-@pytest.mark.parametrize(("surrogate", "most"), [(Truncated(), 1.1), (Flat(), 1.5)], ids=["truncated", "constant"])
+@pytest.mark.parametrize(
+    ("surrogate", "most"), [(Truncated(), 1.1), (Flat(), 1.5)], ids=["truncated", "constant"]
+)
 def test_a_bad_surrogate_gives_no_bias_and_hardly_more_error(surrogate, most):
-    """One with a false mode would: pairs with both ends there are never drawn. So it has to be noticed (below)."""
+    """One with a false mode would: pairs with both ends there are never drawn. So it has to be
+    noticed (below).
+    """
     means, _, plain = estimates(surrogate)
     assert np.all(np.abs(bias(means)) < 4)
     rms, plain_rms = (np.sqrt(np.mean((part - TRUTH) ** 2, axis=0)) for part in (means, plain))
@@ -123,14 +135,21 @@ def test_a_mutation_is_seen(mutation):
 
 
 def test_a_tempered_surrogate_has_other_means():
-    """Effect of a wrong mean under the surrogate, such as one without a Jacobian: the controls are not centered."""
+    """Effect of a wrong mean under the surrogate, such as one without a Jacobian: the controls are
+    not centered.
+    """
     surrogate = Normal(mean=0.3)
     (pairs, x, y), *_ = runs_of(surrogate, 1)
     wrong = np.array([0.0, 1.0])
-    found = corrected(pairs, (powers(x), powers(y)), (powers(x) - wrong, powers(y) - wrong), [[[0]], [[1]]])
+    found = corrected(
+        pairs, (powers(x), powers(y)), (powers(x) - wrong, powers(y) - wrong), [[[0]], [[1]]]
+    )
     assert np.abs(found.disagreement).max() > 5
     right = corrected(
-        pairs, (powers(x), powers(y)), (powers(x) - surrogate.moments, powers(y) - surrogate.moments), [[[0]], [[1]]]
+        pairs,
+        (powers(x), powers(y)),
+        (powers(x) - surrogate.moments, powers(y) - surrogate.moments),
+        [[[0]], [[1]]],
     )
     assert np.abs(right.disagreement).max() < 4
 
@@ -164,7 +183,9 @@ def test_the_ratio_of_the_masses(noise):
 
 
 def test_the_ratio_does_not_vary_with_the_number_of_pairs():
-    """A perfect surrogate has the same ratio at all pairs, and no error, whichever sweeps have other moves."""
+    """A perfect surrogate has the same ratio at all pairs, and no error, whichever sweeps have
+    other moves.
+    """
     run = np.random.default_rng(1).random((4, 300)) < 0.8
     mean, series = Transitions.of(np.full(run.shape, 3.0), np.full(run.shape, 3.0), run).ratio()
     assert mean == pytest.approx(1.0) and np.abs(series).max() < 1e-12
@@ -176,14 +197,17 @@ def test_the_error_of_an_autocorrelated_mean():
     noise = rng.standard_normal(series.shape)
     series[:, :, 0] = noise[:, :, 0]
     for t in range(1, 500):
-        series[:, :, t] = [0.8, -0.4] * series[:, :, t - 1] + noise[:, :, t] * np.sqrt([1 - 0.8**2, 1 - 0.4**2])
+        series[:, :, t] = [0.8, -0.4] * series[:, :, t - 1] + noise[:, :, t] * np.sqrt(
+            [1 - 0.8**2, 1 - 0.4**2]
+        )
     claimed = np.mean([squared_error(part) for part in series], axis=0)
     actual = series.mean(axis=(1, 2)).var(axis=0)
     np.testing.assert_allclose(claimed, actual, rtol=0.3)
 
 
 def test_the_choice_of_controls_does_not_make_errors_too_small():
-    """Of ten that are equally good, the one with the smallest estimated error: with it errors are 0.6 of the true ones.
+    """Of ten that are equally good, the one with the smallest estimated error: with it errors are
+    0.6 of the true ones.
 
     Series are autocorrelated, so that their errors are hardly known.
     """
@@ -192,7 +216,10 @@ def test_the_choice_of_controls_does_not_make_errors_too_small():
         parts = lfilter([1.0], [1.0, -0.8], rng.standard_normal((CHAINS, 210, 11)), axis=1)[:, 100:]
         x = parts[..., :1]
         equal = np.zeros(x.shape[:2])
-        pairs, controls = Transitions.of(equal, equal, np.ones(x.shape[:2], bool)), x - parts[..., 1:]
+        pairs, controls = (
+            Transitions.of(equal, equal, np.ones(x.shape[:2], bool)),
+            x - parts[..., 1:],
+        )
         result = corrected(pairs, (x, x), (controls, controls), [[[j] for j in range(10)]])
         found.append((result.mean[0] ** 2, result.squared_error[0]))
     actual, claimed = np.mean(found, axis=0)
@@ -211,11 +238,15 @@ def test_means_that_are_hardly_known_are_hardly_used():
         plain_errors.append(powers(x).mean(axis=(0, 1)) - TRUTH)
         claimed.append(found.squared_error / correction.stated(powers(x)))
     assert np.all(np.mean(claimed, axis=0) < 1.0)
-    assert np.all(np.mean(np.square(errors), axis=0) < 1.05 * np.mean(np.square(plain_errors), axis=0))
+    assert np.all(
+        np.mean(np.square(errors), axis=0) < 1.05 * np.mean(np.square(plain_errors), axis=0)
+    )
 
 
 def test_errors_include_what_the_draws_may_have_missed():
-    """The surrogate lacks three quarters of the highest 1 % of a uniform target, which 120 draws often miss."""
+    """The surrogate lacks three quarters of the highest 1 % of a uniform target, which 120 draws
+    often miss.
+    """
     rng = np.random.default_rng(6)
 
     def log_ratio(u):

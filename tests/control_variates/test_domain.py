@@ -1,4 +1,6 @@
-"""A surrogate is used near the draws alone if it has mass far from them, or where the density is zero."""
+"""A surrogate is used near the draws alone if it has mass far from them, or where the density is
+zero.
+"""
 
 from dataclasses import replace
 
@@ -52,7 +54,9 @@ def walked(start, law, rng):
 
 
 def made(chains, n, depth=25.0):
-    """Chains for the surrogate cut at the wall, where it drops; the proposals of some sweeps are from beyond it."""
+    """Chains for the surrogate cut at the wall, where it drops; the proposals of some sweeps are
+    from beyond it.
+    """
     rng, whole = np.random.default_rng(1), density().log_density
 
     def target(x):
@@ -81,7 +85,9 @@ def replicate():
 
 
 def estimate(replicate, nearby=True):
-    return ReplicateEstimate(replicate, lambda x: x, np.random.SeedSequence(1), 16_000, np.inf, nearby=nearby)
+    return ReplicateEstimate(
+        replicate, lambda x: x, np.random.SeedSequence(1), 16_000, np.inf, nearby=nearby
+    )
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +142,10 @@ def test_control_variates_have_mean_zero_if_ends_outside_count_as_zero():
     pairs, region = many.transitions(), Nearby(density().components[0], many.draws.reshape(-1, 2))
     points = grid()
     weights = np.exp(density().log_density(points)) * region.contains(points)
-    x, y = (ends[..., :1] ** 2 - weights @ points[:, :1] ** 2 / weights.sum() for ends in (many.starts, many.ends))
+    x, y = (
+        ends[..., :1] ** 2 - weights @ points[:, :1] ** 2 / weights.sum()
+        for ends in (many.starts, many.ends)
+    )
 
     def errors_off(y):
         means = pairs.of_surrogate(x, y).mean(axis=(1, 2))  # of independent chains
@@ -177,13 +186,17 @@ def test_points_behind_an_edge_are_outside():
 def test_an_evaluated_point_does_not_choose_for_itself():
     alive, dead = np.array([[0.0, 0.0], [1.0, 0.0], [5.1, 0.0]]), np.array([[5.0, 0.0], [0.1, 0.0]])
     region = Nearby(component(2), alive, dead)
-    np.testing.assert_array_equal(region.contains_points(alive, by_others=True), [False, False, False])
+    np.testing.assert_array_equal(
+        region.contains_points(alive, by_others=True), [False, False, False]
+    )
     np.testing.assert_array_equal(region.contains_points(dead, by_others=True), [True, True])
     np.testing.assert_array_equal(region.contains_points(alive), [True, True, True])
     assert region.contains_points(np.array([0.9, 0.0]), by_others=True)
 
 
 def test_a_mode_without_points_is_not_known():
-    two = Density((component(2), Component(Identity(), Whitening(np.full(2, 90.0), EYE, EYE), STATE)))
+    two = Density(
+        (component(2), Component(Identity(), Whitening(np.full(2, 90.0), EYE, EYE), STATE))
+    )
     with pytest.raises(UnknownMode, match="fewer than 10 draws"):
         Domain(two, np.random.default_rng(1).standard_normal((50, 2)), np.empty((0, 2)))

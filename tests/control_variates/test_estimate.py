@@ -28,31 +28,53 @@ class WithoutJacobian(Funnel):
 
 def log_target(x):
     """A funnel: x_0 ~ N(SHIFT, 1), and x_1, x_2 ~ N(0, exp(x_0))."""
-    return -0.5 * (x[..., 0] - SHIFT) ** 2 - np.sum(0.5 * x[..., 1:] ** 2, axis=-1) * np.exp(-x[..., 0]) - x[..., 0]
+    return (
+        -0.5 * (x[..., 0] - SHIFT) ** 2
+        - np.sum(0.5 * x[..., 1:] ** 2, axis=-1) * np.exp(-x[..., 0])
+        - x[..., 0]
+    )
 
 
 def replicate(transport_of):
-    """Independent proposals from the surrogate, a funnel without the shift; they are accepted by the true densities."""
+    """Independent proposals from the surrogate, a funnel without the shift; they are accepted by
+    the true densities.
+    """
     rng = np.random.default_rng(3)
     given = 0, 0.0, np.zeros(3), np.array([0.0, 0.5, 0.5])
-    exact = Density((Component(Funnel(*given), Whitening(np.zeros(3), EYE, EYE), gaussian_state([0.0, 0.0, 0.0])),))
+    exact = Density(
+        (
+            Component(
+                Funnel(*given), Whitening(np.zeros(3), EYE, EYE), gaussian_state([0.0, 0.0, 0.0])
+            ),
+        )
+    )
     y = Funnel(*given).back(rng.standard_normal((CHAINS * N, 3))).reshape(CHAINS, N, 3)
     surrogate = exact.log_density(y.reshape(-1, 3)).reshape(CHAINS, N)
     x, at_x, value = np.empty_like(y), np.empty((CHAINS, N)), log_target(y)
     for chain in range(CHAINS):
         now = 0
         for i in range(N):
-            ratio = value[chain, i] - value[chain, now] - surrogate[chain, i] + surrogate[chain, now]
+            ratio = (
+                value[chain, i] - value[chain, now] - surrogate[chain, i] + surrogate[chain, now]
+            )
             now = i if np.log(rng.random()) < ratio else now
             x[chain, i], at_x[chain, i] = y[chain, now], value[chain, now]
     density = Density(
-        (Component(transport_of(*given), Whitening(np.zeros(3), EYE, EYE), gaussian_state([0.0, 0.0, 0.0])),)
+        (
+            Component(
+                transport_of(*given),
+                Whitening(np.zeros(3), EYE, EYE),
+                gaussian_state([0.0, 0.0, 0.0]),
+            ),
+        )
     )
     return Replicate(x, at_x, y, value, np.full((CHAINS, N), MOVES.index("surrogate")), density)
 
 
 def estimate(transport_of):
-    return ReplicateEstimate(replicate(transport_of), lambda x: x, np.random.SeedSequence(1), 16_000, np.inf)
+    return ReplicateEstimate(
+        replicate(transport_of), lambda x: x, np.random.SeedSequence(1), 16_000, np.inf
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +91,9 @@ def test_means_in_a_funnel(found):
 
 
 def test_a_transport_without_its_jacobian_is_noticed():
-    assert estimate(WithoutJacobian).doubts.startswith(("its means and those of the draws", "two estimates"))
+    assert estimate(WithoutJacobian).doubts.startswith(
+        ("its means and those of the draws", "two estimates")
+    )
 
 
 def test_constants_do_not_matter(found):
@@ -82,12 +106,15 @@ def test_constants_do_not_matter(found):
         plain.move,
         plain.density,
     )
-    again = ReplicateEstimate(shifted, lambda x: x, np.random.SeedSequence(1), 16_000, np.inf).moments()
+    again = ReplicateEstimate(
+        shifted, lambda x: x, np.random.SeedSequence(1), 16_000, np.inf
+    ).moments()
     np.testing.assert_allclose(again.mean, found.moments().mean, atol=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("dofs", "which"), [([3.0], "of sds are larger"), ([9.0, 1.5, 9.0], "of means and sds are larger"), ([5.0], "")]
+    ("dofs", "which"),
+    [([3.0], "of sds are larger"), ([9.0, 1.5, 9.0], "of means and sds are larger"), ([5.0], "")],
 )
 def test_tails_without_the_moments_that_errors_need(dofs, which):
     """Independent draws of a Student-t, whose surrogate is exact."""
@@ -97,7 +124,9 @@ def test_tails_without_the_moments_that_errors_need(dofs, which):
     assert least_dof(density) == min(dofs) and least_dof(given.density) == np.inf
     x = tails.back(rng.standard_normal((CHAINS * N, 3))).reshape(CHAINS, N, 3)
     at_x = density.log_density(x.reshape(-1, 3)).reshape(CHAINS, N)
-    exact = replace(given, draws=x, proposals=x, log_density=at_x, proposal_log_density=at_x, density=density)
+    exact = replace(
+        given, draws=x, proposals=x, log_density=at_x, proposal_log_density=at_x, density=density
+    )
     said = ReplicateEstimate(exact, lambda x: x, np.random.SeedSequence(1), 8000, np.inf).cautions
     assert [which in sentence for sentence in said] == [True] * bool(which)
 
@@ -108,7 +137,9 @@ def test_quantities_without_the_moments_that_errors_need():
     def powers(x):
         return np.exp(0.25 * np.array([0.2, 0.9, 3.0]) * x[..., :1] ** 2)
 
-    (said,) = ReplicateEstimate(replicate(Funnel), powers, np.random.SeedSequence(1), 30_000, np.inf).cautions
+    (said,) = ReplicateEstimate(
+        replicate(Funnel), powers, np.random.SeedSequence(1), 30_000, np.inf
+    ).cautions
     assert "2 of the 3 quantities" in said and "means and sds" in said
 
 
@@ -116,7 +147,9 @@ def test_a_sound_surrogate_is_not_rejected_for_few_draws_with_a_long_tail():
     rng = np.random.default_rng(1)
 
     def samples(n):
-        x = np.stack([rng.standard_normal((4000, n)), rng.lognormal(sigma=1.5, size=(4000, n))], axis=-1)
+        x = np.stack(
+            [rng.standard_normal((4000, n)), rng.lognormal(sigma=1.5, size=(4000, n))], axis=-1
+        )
         return x - np.array([0.0, np.exp(1.5**2 / 2)])
 
     def limit(x):

@@ -35,9 +35,9 @@ def test_expectations_and_evidence_doubt_the_same_surrogates(idata, monkeypatch,
     evidence = kmc.evidence(idata, progress=False)
     assert means.attrs["corrected"] == int(not further)
     for found in (means, evidence):
-        assert any("it has a mode that the draws do not have" in line for line in found.attrs["warnings"]) == bool(
-            further
-        )
+        assert any(
+            "it has a mode that the draws do not have" in line for line in found.attrs["warnings"]
+        ) == bool(further)
 
 
 @pytest.mark.slow

@@ -18,9 +18,13 @@ SHAPE = 4, 200
 
 
 def normal_replicate(memory=0.0, noise_sd=lambda x: 0.0):
-    """Chains with this autocorrelation, independent proposals, and values of a standard normal density with noise."""
+    """Chains with this autocorrelation, independent proposals, and values of a standard normal
+    density with noise.
+    """
     rng = np.random.default_rng(8)
-    density = Density((Component(Identity(), Whitening(np.zeros(2), EYE, EYE), gaussian_state([0.0, 0.0])),))
+    density = Density(
+        (Component(Identity(), Whitening(np.zeros(2), EYE, EYE), gaussian_state([0.0, 0.0])),)
+    )
     steps, y = rng.standard_normal((2, *SHAPE, 2))
     x = lfilter([np.sqrt(1 - memory**2)], [1, -memory], steps, axis=1)
     lp, proposed = (
@@ -28,7 +32,9 @@ def normal_replicate(memory=0.0, noise_sd=lambda x: 0.0):
         + noise_sd(np.linalg.norm(z, axis=-1)) * rng.standard_normal(SHAPE)
         for z in (x, y)
     )
-    return Replicate(x, lp, y, proposed, np.full(SHAPE, MOVES.index("surrogate")), density, noisy=True)
+    return Replicate(
+        x, lp, y, proposed, np.full(SHAPE, MOVES.index("surrogate")), density, noisy=True
+    )
 
 
 def test_few_effective_draws_are_said():

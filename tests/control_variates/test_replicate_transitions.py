@@ -1,4 +1,6 @@
-"""The identities of pairs, by enumeration of chains that have states where the target's density is zero."""
+"""The identities of pairs, by enumeration of chains that have states where the target's density is
+zero.
+"""
 
 import numpy as np
 import pytest
@@ -15,13 +17,23 @@ CHAINS = {
         [1.0, 1.0, 2.0],
         np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]),
     ),
-    "three states, independent proposals": ([1.0, 1.0, 0.0], [1.0, 1.0, 2.0], np.tile([0.25, 0.25, 0.5], (3, 1))),
-    "twelve states": (np.where(np.arange(12) < 7, np.arange(1.0, 13.0), 0.0), LINE, oracle.metropolis(LINE, 9)),
+    "three states, independent proposals": (
+        [1.0, 1.0, 0.0],
+        [1.0, 1.0, 2.0],
+        np.tile([0.25, 0.25, 0.5], (3, 1)),
+    ),
+    "twelve states": (
+        np.where(np.arange(12) < 7, np.arange(1.0, 13.0), 0.0),
+        LINE,
+        oracle.metropolis(LINE, 9),
+    ),
 }
 
 
 def enumerated(p, s, kernel, inside):
-    """Transitions whose rows are all pairs, in proportion to their probabilities, and the states of the pairs."""
+    """Transitions whose rows are all pairs, in proportion to their probabilities, and the states of
+    the pairs.
+    """
     rows = [(i, j, round(probability * ROWS)) for i, j, probability in oracle.pairs(p, kernel)]
     x, y = (np.repeat([row[k] for row in rows], [row[2] for row in rows])[None] for k in (0, 1))
     with np.errstate(divide="ignore"):
@@ -53,10 +65,14 @@ def test_the_identities_in_a_region(name, which):
     assert ratio * np.exp(-pairs.shift) == pytest.approx(seen / p.sum(), rel=1e-3)
     assert abs(series.mean()) < 1e-9
     mean = pairs.of_surrogate(g[x][..., None], g[y][..., None]).mean()
-    assert mean == pytest.approx((oracle.mass(s, held, g) - oracle.unseen(p, s, kernel, held, g)) / seen, abs=1e-3)
+    assert mean == pytest.approx(
+        (oracle.mass(s, held, g) - oracle.unseen(p, s, kernel, held, g)) / seen, abs=1e-3
+    )
     reached = oracle.reached(p, s, kernel, held, g)
     assert pairs.unseen(g[y][..., None])[0] == pytest.approx(reached / seen, abs=1e-3)
-    assert pairs.of_target(g[x][..., None], g[y][..., None]).mean() == pytest.approx(oracle.target_mean(p, g), abs=1e-3)
+    assert pairs.of_target(g[x][..., None], g[y][..., None]).mean() == pytest.approx(
+        oracle.target_mean(p, g), abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -64,7 +80,9 @@ def test_in_the_region_of_living_states_nothing_is_unseen(name):
     p, s, kernel = (np.asarray(part, float) for part in CHAINS[name])
     pairs, x, y = enumerated(p, s, kernel, p > 0)
     g = np.cos(np.arange(len(p)))
-    assert np.exp(-pairs.shift) * pairs.ratio()[0] == pytest.approx(s[p > 0].sum() / p.sum(), rel=1e-3)
+    assert np.exp(-pairs.shift) * pairs.ratio()[0] == pytest.approx(
+        s[p > 0].sum() / p.sum(), rel=1e-3
+    )
     mean = pairs.of_surrogate(g[x][..., None], g[y][..., None]).mean()
     assert mean == pytest.approx(np.average(g[p > 0], weights=s[p > 0]), abs=1e-3)
     assert not pairs.unseen(g[y][..., None]).any()
@@ -79,7 +97,9 @@ def test_everywhere_the_mass_of_the_dead_state_is_missing():
 
 def test_two_estimates_of_the_mass_in_a_region():
     """They agree for independent proposals: Bennett's is of what both have in the region."""
-    p, s, kernel = (np.asarray(part, float) for part in CHAINS["three states, independent proposals"])
+    p, s, kernel = (
+        np.asarray(part, float) for part in CHAINS["three states, independent proposals"]
+    )
     for inside in (p > 0, np.array([True, False, False])):
         pairs, _, _ = enumerated(p, s, kernel, inside)
         assert pairs.mass_gap() == pytest.approx(0.0, abs=1e-3)

@@ -1,17 +1,19 @@
-"""Invariance checks: does the distribution stay the same in a few sweeps of a move, from exact draws?
+"""Invariance checks: does the distribution stay the same in a few sweeps of a move, from exact
+draws?
 
-Targets with exact draws, moves whose other inputs are held fixed, and the comparison. They are used by
-``test_ranks.py``, and by ``test_mutations.py``, where the comparison must fail.
+Targets with exact draws, moves whose other inputs are held fixed, and the comparison. They are used
+by ``test_ranks.py``, and by ``test_mutations.py``, where the comparison must fail.
 
-Where the tolerances come from. All functions f of a state are bounded: they are made of its ranks among 10,000 exact
-draws. A reversible move leaves the pair of states (x, x') before and after exchangeable, any number of sweeps apart, so
-that each antisymmetric function D of it (f(x') - f(x), or f(x) g(x') - g(x) f(x')) has a symmetric distribution, and
+Where the tolerances come from. All functions f of a state are bounded: they are made of its ranks
+among 10,000 exact draws. A reversible move leaves the pair of states (x, x') before and after
+exchangeable, any number of sweeps apart, so that each antisymmetric function D of it (f(x') - f(x),
+or f(x) g(x') - g(x) f(x')) has a symmetric distribution, and
 
     P(|Σ D_i| > z sqrt(Σ D_i²)) <= 2 exp(-z²/2)
 
-over independent pairs, for any number of them (Hoeffding, given the |D_i|). No normal approximation is made. The states
-after are also compared with other exact draws (Kolmogorov and Smirnov). All comparisons of a test together raise a
-false alarm with probability ``LEVEL`` (Bonferroni).
+over independent pairs, for any number of them (Hoeffding, given the |D_i|). No normal approximation
+is made. The states after are also compared with other exact draws (Kolmogorov and Smirnov). All
+comparisons of a test together raise a false alarm with probability ``LEVEL`` (Bonferroni).
 """
 
 import copy
@@ -108,17 +110,30 @@ class Case:
         return np.array([self.target(row) for row in x])
 
     def functions(self, x: np.ndarray) -> np.ndarray:
-        """First and last coordinate, distance from the center, a product, the log-density: shape (n, 5)."""
+        """First and last coordinate, distance from the center, a product, the log-density: shape
+        (n, 5).
+        """
         z = (x - self._center) / self.scale
-        return np.column_stack([z[:, 0], z[:, -1], np.sum(z**2, axis=1), z[:, 0] * z[:, 1], self.values(x)])
+        return np.column_stack(
+            [z[:, 0], z[:, -1], np.sum(z**2, axis=1), z[:, 0] * z[:, 1], self.values(x)]
+        )
 
     def ranks(self, x: np.ndarray) -> np.ndarray:
         """Their ranks among exact draws, on [-1, 1]."""
         columns = zip(self._sorted.T, self.functions(x).T, strict=True)
-        return 2.0 * np.column_stack([np.searchsorted(s, f) for s, f in columns]) / len(self._sorted) - 1.0
+        return (
+            2.0 * np.column_stack([np.searchsorted(s, f) for s, f in columns]) / len(self._sorted)
+            - 1.0
+        )
 
-    def check(self, step: Callable[[np.random.Generator, np.ndarray], np.ndarray], seed: int = 1, size=SIZE) -> None:
-        """``step(rng, x)`` moves every row of x by itself: AssertionError unless it leaves the target invariant.
+    def check(
+        self,
+        step: Callable[[np.random.Generator, np.ndarray], np.ndarray],
+        seed: int = 1,
+        size=SIZE,
+    ) -> None:
+        """``step(rng, x)`` moves every row of x by itself: AssertionError unless it leaves the
+        target invariant.
 
         See the head of this file for what is compared and for the tolerances.
         """
@@ -131,12 +146,15 @@ class Case:
         a, b = self.ranks(before), self.ranks(after)
         differences = np.hstack([_features(b) - _features(a), _crossed(a, b) - _crossed(b, a)])
         z = _self_normalized(differences)
-        p = [stats.ks_2samp(f, s).pvalue for f, s in zip(self.functions(after).T, self._sorted.T, strict=True)]
+        p = [
+            stats.ks_2samp(f, s).pvalue
+            for f, s in zip(self.functions(after).T, self._sorted.T, strict=True)
+        ]
         level = LEVEL / (len(z) + len(p))
         limit = np.sqrt(2.0 * np.log(2.0 / level))
         assert np.max(np.abs(z)) < limit and min(p) > level, (
-            f"the distribution has changed: by up to {np.max(np.abs(z)):.1f} standard errors (allowed: {limit:.1f}), "
-            f"p-values of ranks from {min(p):.1e} (allowed: {level:.1e})"
+            f"the distribution has changed: by up to {np.max(np.abs(z)):.1f} standard errors "
+            f"(allowed: {limit:.1f}), p-values of ranks from {min(p):.1e} (allowed: {level:.1e})"
         )
 
     # What moves need
@@ -186,7 +204,9 @@ class Case:
         """Paths through the score of a Gaussian that fits something else."""
         whitening = whiten_states(self.states)
         estimator = GaussianScore().fit(0.9 * whitening(self.states) + 0.2)
-        return ScoreMixture(Field.of(estimator, whitening, in_z=True), whitening, walk_probability, 0.15)
+        return ScoreMixture(
+            Field.of(estimator, whitening, in_z=True), whitening, walk_probability, 0.15
+        )
 
 
 @cache
@@ -230,7 +250,9 @@ def proposals_of(case: Case, propose, sweeps: int = SWEEPS):
 
 def evolution(case: Case):
     """Differential evolution alone."""
-    return proposals_of(case, lambda rng, x: moves.differential_evolution(rng, x, case.archive, scale=0.7))
+    return proposals_of(
+        case, lambda rng, x: moves.differential_evolution(rng, x, case.archive, scale=0.7)
+    )
 
 
 def snookers(case: Case):
@@ -244,7 +266,9 @@ def runs(case: Case, surrogate: Any, **options):
     return proposals_of(case, lambda rng, x: plan.propose([rng], [x])[0])
 
 
-def main_phase_from(case: Case, rng: np.random.Generator, x: np.ndarray, draws: int) -> SamplerSetup:
+def main_phase_from(
+    case: Case, rng: np.random.Generator, x: np.ndarray, draws: int
+) -> SamplerSetup:
     """A setup without warm-up, with a chain at each row of x."""
     return SamplerSetup(
         dim=case.dim,
@@ -268,7 +292,8 @@ def random_walk(case: Case):
         for _ in range(SWEEPS):
             record = process.advance(case.values(process.propose()))
         after = np.empty_like(x)
-        after[np.argsort(-setup.initial_log_density, kind="stable")] = record.position  # chains begin at the best
+        # chains begin at the best
+        after[np.argsort(-setup.initial_log_density, kind="stable")] = record.position
         return after
 
     return step
@@ -276,11 +301,18 @@ def random_walk(case: Case):
 
 def added_moves(case: Case, sweeps: int = SWEEPS):
     """The built-in moves beside those of a plan, as kernel HMC has them."""
-    kinds = moves.Independence(2), moves.RandomWalk(0.7), moves.DifferentialEvolution(0.7), moves.Snooker()
+    kinds = (
+        moves.Independence(2),
+        moves.RandomWalk(0.7),
+        moves.DifferentialEvolution(0.7),
+        moves.Snooker(),
+    )
     pairs, plan = moves.as_moves([(kind, 0.2) for kind in kinds]), case.plan(case.wrong)
 
     def propose(rng, x):
-        return moves.propose_one_of(pairs, rng, x, archive=case.archive) or plan.propose([rng], [x])[0]
+        return (
+            moves.propose_one_of(pairs, rng, x, archive=case.archive) or plan.propose([rng], [x])[0]
+        )
 
     return proposals_of(case, propose, sweeps)
 
@@ -322,12 +354,13 @@ STRETCH = 2.0
 
 
 def tempered(case: Case, sweeps: int = SWEEPS, beta: float = 0.4):
-    """Sweeps of parallel tempering from exact draws at two temperatures; between two offers of swaps each.
+    """Sweeps of parallel tempering from exact draws at two temperatures; between two offers of
+    swaps each.
 
     The proposals are those after a warm-up, the same at both temperatures.
 
-    The prior is chosen such that the hot density is that of the target stretched about its center, restricted to where
-    the target is positive: there are exact draws of that, too.
+    The prior is chosen such that the hot density is that of the target stretched about its center,
+    restricted to where the target is positive: there are exact draws of that, too.
     """
 
     def log_hot(x):
@@ -336,7 +369,9 @@ def tempered(case: Case, sweeps: int = SWEEPS, beta: float = 0.4):
     def log_prior(x):
         values = case.values(x)
         inside = np.isfinite(values)
-        return np.where(inside, (log_hot(x) - beta * np.where(inside, values, 0.0)) / (1.0 - beta), 0.0)
+        return np.where(
+            inside, (log_hot(x) - beta * np.where(inside, values, 0.0)) / (1.0 - beta), 0.0
+        )
 
     def hot_draws(rng, n):
         x = case._center + STRETCH * (case.target.sample(rng, 8 * n) - case._center)
@@ -433,7 +468,9 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "kameleon": lambda c: learned(c, Kameleon(max_states=60, gamma=0.5)),
     "moves from outside": added_moves,
     "langevin": lambda c: learned(c, AdaptiveLangevin(GaussianScore())),
-    "langevin updated online": lambda c: learned(c, AdaptiveLangevin(GaussianScore(), schedule=0.3), after_warmup=60),
+    "langevin updated online": lambda c: learned(
+        c, AdaptiveLangevin(GaussianScore(), schedule=0.3), after_warmup=60
+    ),
     "langevin with the covariance of the position": lambda c: learned(
         c, AdaptiveLangevin(LiteKEF(n_basis=10, random_state=0), covariance="hessian")
     ),

@@ -1,7 +1,9 @@
-"""Moves on finite lattices: checks that enumerate one step of the package's own code from every state.
+"""Moves on finite lattices: checks that enumerate one step of the package's own code from every
+state.
 
-Each check builds the transition matrix of the chain and compares its stationary distribution with the target, to
-rounding. They are called by ``test_enumeration.py``, and by ``test_mutations.py``, where they must fail.
+Each check builds the transition matrix of the chain and compares its stationary distribution with
+the target, to rounding. They are called by ``test_enumeration.py``, and by ``test_mutations.py``,
+where they must fail.
 """
 
 import copy
@@ -35,7 +37,13 @@ from kmc.surrogate.coordinates.walls import NO_WALL, WallState
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component
 from tests.oracles import kameleon
-from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, outcomes, transition_matrix
+from tests.oracles.bookkeeping import (
+    EXACT,
+    ForkingGenerator,
+    assert_stationary,
+    outcomes,
+    transition_matrix,
+)
 from tests.oracles.mcmc import jit_state
 
 JUMPS = InnerChainOptions(
@@ -45,7 +53,9 @@ GAMMA = 2.0  # of differential evolution: differences of integers times it are i
 
 
 class Lattice(NamedTuple):
-    """Points with integer coordinates, and their log-densities; the density is zero everywhere else."""
+    """Points with integer coordinates, and their log-densities; the density is zero everywhere
+    else.
+    """
 
     points: np.ndarray  # (n, d)
     log_density: np.ndarray  # (n,)
@@ -87,9 +97,14 @@ def grid() -> Lattice:
 
 
 def plan(lattice: Lattice, wall: WallState = NO_WALL, **options) -> ProposalMixture:
-    """A plan whose moves stay on integers, with a surrogate that is unrelated to the lattice's values."""
+    """A plan whose moves stay on integers, with a surrogate that is unrelated to the lattice's
+    values.
+    """
     dim = lattice.points.shape[1]
-    archive = {1: np.array([[1.0], [2.0], [4.0]]), 2: np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])}[dim]
+    archive = {
+        1: np.array([[1.0], [2.0], [4.0]]),
+        2: np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]),
+    }[dim]
     whitening = Whitening.of(lattice.points.mean(axis=0), 0.5 * np.eye(dim))
     surrogate = Component(IDENTITY, whitening, jit_state(dim, seed=5, wall=wall))
     fields = {
@@ -107,13 +122,21 @@ def plan(lattice: Lattice, wall: WallState = NO_WALL, **options) -> ProposalMixt
 
 
 def nodes(dim: int) -> dict:
-    """Values that keep differential evolution and (in one dimension) the snooker on integers, and two powers."""
+    """Values that keep differential evolution and (in one dimension) the snooker on integers, and
+    two powers.
+    """
     least = flattest(dim)
-    return {(0.7, 1.3): (GAMMA * np.sqrt(2 * dim) / 2.38,), (1.2, 2.2): (2.0,), (least, 1.0): (least, 0.8)}
+    return {
+        (0.7, 1.3): (GAMMA * np.sqrt(2 * dim) / 2.38,),
+        (1.2, 2.2): (2.0,),
+        (least, 1.0): (least, 0.8),
+    }
 
 
 def on_points(z: np.ndarray) -> LocalMixture:
-    """Equal probabilities of points but for the first, whose probability is twice theirs, in the form of a mixture."""
+    """Equal probabilities of points but for the first, whose probability is twice theirs, in the
+    form of a mixture.
+    """
     centers = np.vstack([z[:1], z])
     return LocalMixture(centers, np.empty(0), np.empty(0), np.empty(0), np.zeros(len(centers)))
 
@@ -130,7 +153,9 @@ def log_probability(mixture, z, work):
 
 
 def one_after_the_other(state, start, lengths, *, powers, rngs, options, mixture):
-    """``inner_chains`` without the compiler, so that its generators may fork: the same code for each chain."""
+    """``inner_chains`` without the compiler, so that its generators may fork: the same code for
+    each chain.
+    """
     ends = [
         inner_chain.py_func(state, power, rng, z, length, options, mixture)
         for power, rng, z, length in zip(powers, rngs, start, lengths, strict=True)
@@ -156,7 +181,9 @@ def without_the_compiler():
 
 
 def walker_step(lattice: Lattice, propose):
-    """One move of one walker, as a function of the index of its point; the walker's records are checked as well."""
+    """One move of one walker, as a function of the index of its point; the walker's records are
+    checked as well.
+    """
 
     def step(rng, i):
         x, value = lattice.points[i], lattice.log_density[i]
@@ -175,7 +202,9 @@ def walker_step(lattice: Lattice, propose):
 
 
 def check_plan(lattice: Lattice, **options) -> None:
-    """``ProposalMixture.propose`` and ``Walkers.decide``: the target is stationary, a step reversible."""
+    """``ProposalMixture.propose`` and ``Walkers.decide``: the target is stationary, a step
+    reversible.
+    """
     moves, dim = plan(lattice, **options), lattice.points.shape[1]
     with without_the_compiler():
         step = walker_step(lattice, lambda rng, x: moves.propose([rng], [x])[0])
@@ -204,34 +233,44 @@ class _CenterFirst(ForkingGenerator):
 def check_snooker_on_rays(dim: int, move=None) -> None:
     """A snooker whose center is the origin, on the points ±1 .. ±4 of a line through it.
 
-    Each of them stands for the cell of a polar grid, whose volume grows as |x|^(d-1): the stationary mass is p(x) times
-    that. The archive's differences are even along the line, so that γ of 3/2 and 2 make integer steps.
+    Each of them stands for the cell of a polar grid, whose volume grows as |x|^(d-1): the
+    stationary mass is p(x) times that. The archive's differences are even along the line, so that γ
+    of 3/2 and 2 make integer steps.
     """
     t = np.array([-4.0, -3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 4.0])
     rng = np.random.default_rng(dim)
-    ray = Lattice(np.hstack([t[:, None], np.zeros((len(t), dim - 1))]), rng.normal(0.0, 1.0, len(t)))
+    ray = Lattice(
+        np.hstack([t[:, None], np.zeros((len(t), dim - 1))]), rng.normal(0.0, 1.0, len(t))
+    )
     archive = np.vstack([np.zeros(dim), rng.integers(-2, 3, (3, dim))])
     archive[1:, 0] = [0, 2, 4]
 
     def propose(rng, x):
         return (move or snooker)(rng, x, archive)
 
-    matrix = transition_matrix(walker_step(ray, propose), len(t), {(1.2, 2.2): (1.5, 2.0)}, _CenterFirst)
+    matrix = transition_matrix(
+        walker_step(ray, propose), len(t), {(1.2, 2.2): (1.5, 2.0)}, _CenterFirst
+    )
     assert_stationary(matrix, ray.mass() * np.abs(t) ** (dim - 1))
 
 
 def check_volumes(move, dim: int) -> None:
-    """The move is a map x -> x' drawn independently of x: its log_ratio is log |det ∂x'/∂x| (Green 1995).
+    """The move is a map x -> x' drawn independently of x: its log_ratio is log |det ∂x'/∂x| (Green
+    1995).
 
-    The derivatives are central differences with steps of 1e-5: their error, and that of a determinant of them, is
-    about 1e-9 times the curvature of the map, which is at most (distance / distance to the center)² here.
+    The derivatives are central differences with steps of 1e-5: their error, and that of a
+    determinant of them, is about 1e-9 times the curvature of the map, which is at most (distance /
+    distance to the center)² here.
     """
     rng = np.random.default_rng(dim)
     archive, h = 2.0 * rng.standard_normal((8, dim)), 1e-5
     for seed in range(40):
         x = rng.standard_normal(dim)
         ends = [
-            [move(np.random.default_rng(seed), x + sign * h * e, archive).position for e in np.eye(dim)]
+            [
+                move(np.random.default_rng(seed), x + sign * h * e, archive).position
+                for e in np.eye(dim)
+            ]
             for sign in (1, -1)
         ]
         jacobian = (np.array(ends[0]) - np.array(ends[1])) / (2 * h)
@@ -261,10 +300,12 @@ class _Given:
 
 
 def check_densities(lattice: Lattice, propose, density, normals) -> None:
-    """A continuous proposal, as far as its density and acceptance are concerned: pairs of points on the lattice.
+    """A continuous proposal, as far as its density and acceptance are concerned: pairs of points on
+    the lattice.
 
-    From point i, point j is proposed with probability h q(x_j | x_i), for a cell of volume h; other proposals are
-    outside, where the density is zero. The target is stationary if the acceptance has the right densities.
+    From point i, point j is proposed with probability h q(x_j | x_i), for a cell of volume h; other
+    proposals are outside, where the density is zero. The target is stationary if the acceptance has
+    the right densities.
 
     Parameters
     ----------
@@ -273,7 +314,8 @@ def check_densities(lattice: Lattice, propose, density, normals) -> None:
     density : callable
         (x, y) -> q(y | x), by an independent computation.
     normals : callable
-        (x, y) -> list of ndarray, the standard normal numbers with which ``propose`` goes from x to y.
+        (x, y) -> list of ndarray, the standard normal numbers with which ``propose`` goes from x to
+        y.
     """
     q = np.array([[density(x, y) for y in lattice.points] for x in lattice.points])
     q *= 0.9 / q.sum(axis=1).max()
@@ -296,7 +338,9 @@ def check_independence() -> None:
     """The Student-t proposal of adaptive Metropolis."""
     lattice = grid()
     root = np.array([[1.3, 0.0], [0.5, 0.8]])
-    proposer = LearnedMixture(AdaptiveMetropolis(), lattice.points, spread=np.ones(2), rng=np.random.default_rng(0))
+    proposer = LearnedMixture(
+        AdaptiveMetropolis(), lattice.points, spread=np.ones(2), rng=np.random.default_rng(0)
+    )
     proposer.moments.mean, proposer.moments.root = np.array([1.2, 0.7]), root
     law = stats.multivariate_t(proposer.moments.mean, root @ root.T, df=5)
 
@@ -307,9 +351,15 @@ def check_independence() -> None:
 
 
 def check_kameleon() -> None:
-    """A covariance that depends on the state, with the densities of both directions from its transcription."""
+    """A covariance that depends on the state, with the densities of both directions from its
+    transcription.
+    """
     lattice = grid()
-    z, scale, settings = np.random.default_rng(6).standard_normal((12, 2)) + 1.0, np.array([2.0, 0.7]), (0.9, 0.4, 0.8)
+    z, scale, settings = (
+        np.random.default_rng(6).standard_normal((12, 2)) + 1.0,
+        np.array([2.0, 0.7]),
+        (0.9, 0.4, 0.8),
+    )
     proposer = KameleonProposer(Kameleon(gamma=settings[1]), np.ones(2), np.random.default_rng(0))
     proposer._subsample = Subsample(z, scale, bandwidth=settings[0], unit=settings[2])
 
@@ -335,10 +385,14 @@ def check_random_walk() -> None:
 
 
 def check_score_paths() -> None:
-    """``ScoreMixture``: a path of one leapfrog step along a gradient that belongs to another density."""
+    """``ScoreMixture``: a path of one leapfrog step along a gradient that belongs to another
+    density.
+    """
     lattice, step_size = grid(), 0.9
     whitening = Whitening.of(np.array([1.0, 0.5]), np.array([[0.8, 0.1], [0.0, 1.1]]))
-    score = GaussianScore().fit(np.random.default_rng(3).standard_normal((50, 2)) @ np.diag([0.7, 2.0]))
+    score = GaussianScore().fit(
+        np.random.default_rng(3).standard_normal((50, 2)) @ np.diag([0.7, 2.0])
+    )
     mixture = ScoreMixture(Field.of(score, whitening, in_z=True), whitening, 0.1, step_size / 0.85)
 
     def mean(x):
@@ -346,20 +400,26 @@ def check_score_paths() -> None:
         return z[0] + 0.5 * step_size**2 * score.gradient(z)[0]
 
     def density(x, y):
-        return stats.multivariate_normal(mean(x), step_size**2 * np.eye(2)).pdf(whitening(y[None])[0])
+        return stats.multivariate_normal(mean(x), step_size**2 * np.eye(2)).pdf(
+            whitening(y[None])[0]
+        )
 
     def propose(rng, x):
         rng.random, rng.integers = lambda: 0.5, lambda low, high: 1  # a path, of one step
         return mixture.propose(rng, x)
 
-    check_densities(lattice, propose, density, lambda x, y: [(whitening(y[None])[0] - mean(x)) / step_size])
+    check_densities(
+        lattice, propose, density, lambda x, y: [(whitening(y[None])[0] - mean(x)) / step_size]
+    )
 
 
 def check_langevin() -> None:
     """A Langevin step along a gradient that belongs to another density."""
     lattice, step_size = grid(), 0.9
     whitening = Whitening.of(np.array([1.0, 0.5]), np.array([[0.8, 0.1], [0.0, 1.1]]))
-    score = GaussianScore().fit(np.random.default_rng(3).standard_normal((50, 2)) @ np.diag([0.7, 2.0]))
+    score = GaussianScore().fit(
+        np.random.default_rng(3).standard_normal((50, 2)) @ np.diag([0.7, 2.0])
+    )
     learned = Learned(Field.of(score, whitening, in_z=True), None)
 
     def mean(x):
@@ -367,12 +427,16 @@ def check_langevin() -> None:
         return z[0] + 0.5 * step_size**2 * score.gradient(z)[0]
 
     def density(x, y):
-        return stats.multivariate_normal(mean(x), step_size**2 * np.eye(2)).pdf(whitening(y[None])[0])
+        return stats.multivariate_normal(mean(x), step_size**2 * np.eye(2)).pdf(
+            whitening(y[None])[0]
+        )
 
     def propose(rng, x):
         return langevin(learned, x, rng.standard_normal(2), step_size=step_size)
 
-    check_densities(lattice, propose, density, lambda x, y: [(whitening(y[None])[0] - mean(x)) / step_size])
+    check_densities(
+        lattice, propose, density, lambda x, y: [(whitening(y[None])[0] - mean(x)) / step_size]
+    )
 
 
 class Bent:
@@ -408,7 +472,9 @@ def check_riemannian() -> None:
     def normals(x, y):
         mean, covariance = moments(x)
         values, vectors = np.linalg.eigh(covariance)
-        return [(vectors / np.sqrt(values)) @ vectors.T @ (whitening(y[None])[0] - mean) / step_size]
+        return [
+            (vectors / np.sqrt(values)) @ vectors.T @ (whitening(y[None])[0] - mean) / step_size
+        ]
 
     def propose(rng, x):
         return riemannian(learned, x, rng.standard_normal(2), step_size=step_size)
@@ -424,7 +490,9 @@ def check_screening() -> None:
     class Jumps:
         def propose(self, rng, x):
             right = rng.random() < 0.7
-            return Proposal(x + (1.0 if right else -1.0), float(np.log(0.3 / 0.7)) * (1 if right else -1), 0)
+            return Proposal(
+                x + (1.0 if right else -1.0), float(np.log(0.3 / 0.7)) * (1 if right else -1), 0
+            )
 
     class Known:
         def log_density(self, x):
@@ -432,7 +500,8 @@ def check_screening() -> None:
 
     proposer = ScreenedProposer(Jumps(), SimpleNamespace(learned=Known()))
     matrix = transition_matrix(walker_step(lattice, proposer.propose), len(lattice.points), {})
-    flow = lattice.mass()[:, None] * matrix  # the density of zero in the middle separates the two sides
+    # the density of zero in the middle separates the two sides
+    flow = lattice.mass()[:, None] * matrix
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
     np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)
     assert np.trace(matrix) < 0.95 * len(matrix)
@@ -473,7 +542,8 @@ class Jumping:
 
 
 def check_tempering(size: int, betas: tuple[float, ...], moves: bool, apart: bool) -> None:
-    """``TemperedState``: the joint mass of all temperatures is stationary, by swaps alone and by whole sweeps.
+    """``TemperedState``: the joint mass of all temperatures is stationary, by swaps alone and by
+    whole sweeps.
 
     A state is a tuple of points on a line, one for each temperature.
     """
@@ -483,7 +553,11 @@ def check_tempering(size: int, betas: tuple[float, ...], moves: bool, apart: boo
     process = TemperedState(setup, Jumping(), TemperatureLadder(tuple(1 / np.array(betas)), 1))
 
     def log_prior(points):
-        return np.array([0.0 if (i := lattice.index(x)) is None else prior[i] for x in points]) if apart else None
+        return (
+            np.array([0.0 if (i := lattice.index(x)) is None else prior[i] for x in points])
+            if apart
+            else None
+        )
 
     def step(rng, joint):
         one = copy.deepcopy(process)
@@ -497,12 +571,17 @@ def check_tempering(size: int, betas: tuple[float, ...], moves: bool, apart: boo
             points = one.propose()
             record = one.advance(lattice.values(points), log_prior(points))
             at = lattice.index(record.position[0])
-            assert record.log_density[0] == lattice.log_density[at] and record.stats["n_evaluations"][0] == n
+            assert (
+                record.log_density[0] == lattice.log_density[at]
+                and record.stats["n_evaluations"][0] == n
+            )
         else:
             one.swap()
         ends = [lattice.index(level.walkers.x[0]) for level in one.levels]
         for k, j in enumerate(ends):
-            assert one.log_density[k, 0] == lattice.log_density[j] and one.log_prior[k, 0] == prior[j]
+            assert (
+                one.log_density[k, 0] == lattice.log_density[j] and one.log_prior[k, 0] == prior[j]
+            )
             expected = prior[j] + betas[k] * (lattice.log_density[j] - prior[j])
             np.testing.assert_allclose(one.levels[k].walkers.log_density[0], expected, rtol=1e-12)
         return int(np.ravel_multi_index(ends, (size,) * n))
@@ -510,7 +589,9 @@ def check_tempering(size: int, betas: tuple[float, ...], moves: bool, apart: boo
     mass = np.ones(1)
     for beta in betas:
         inside = np.isfinite(lattice.log_density)
-        own = np.where(inside, np.exp(prior + beta * (np.where(inside, lattice.log_density, 0.0) - prior)), 0.0)
+        own = np.where(
+            inside, np.exp(prior + beta * (np.where(inside, lattice.log_density, 0.0) - prior)), 0.0
+        )
         mass = np.outer(mass, own).ravel()
     starts = np.flatnonzero(mass > 0)
     matrix = np.zeros((len(mass), len(mass)))
@@ -546,8 +627,12 @@ FROM_OUTSIDE = ((Biased(), 0.3), (DifferentialEvolution(1.0), 0.2), (Snooker(), 
 """Moves that stay on the integers, with the nodes above."""
 
 
-def frozen_process(lattice: Lattice, mixture: ProposalMixture, gradients: Any = None, moves: Any = ()):
-    """A kernel-HMC process of one chain after the shortest possible warm-up, with a plan of our own."""
+def frozen_process(
+    lattice: Lattice, mixture: ProposalMixture, gradients: Any = None, moves: Any = ()
+):
+    """A kernel-HMC process of one chain after the shortest possible warm-up, with a plan of our
+    own.
+    """
     first = lattice.points[:1]
     setup = SamplerSetup(
         dim=first.shape[1],
@@ -567,28 +652,39 @@ def frozen_process(lattice: Lattice, mixture: ProposalMixture, gradients: Any = 
 
 
 def check_process(
-    lattice: Lattice, gradients: Any = None, moves: Any = (), modes: Modes | None = None, cells: Any = 1.0, **options
+    lattice: Lattice,
+    gradients: Any = None,
+    moves: Any = (),
+    modes: Modes | None = None,
+    cells: Any = 1.0,
+    **options,
 ) -> None:
     """``KernelHMCState`` after the freeze: a chain depends on its own state only.
 
-    Before the enumerated step the chain is made to stay where it is. If that changes how it moves, its moves
-    depend on its state in a way that the acceptance does not account for, and the target is not stationary. A point
-    stands for a cell, the volumes of which are ``cells`` (n,).
+    Before the enumerated step the chain is made to stay where it is. If that changes how it moves,
+    its moves depend on its state in a way that the acceptance does not account for, and the target
+    is not stationary. A point stands for a cell, the volumes of which are ``cells`` (n,).
     """
     mixture = plan(lattice, **options)
     (archive_moves,) = mixture.others
     others = [UserMoves(moves, archive_moves.archive)] if moves else []
     others += [ModeJumps(modes, KernelHMC().mode_jump_probability)] if modes is not None else []
-    process = frozen_process(lattice, mixture._replace(others=(*others, archive_moves)), gradients, moves)
+    process = frozen_process(
+        lattice, mixture._replace(others=(*others, archive_moves)), gradients, moves
+    )
 
     def step(rng, i):
         one = copy.copy(process)
-        one.walkers = Walkers([np.random.default_rng(i)], lattice.points[i : i + 1], lattice.log_density[i : i + 1])
+        one.walkers = Walkers(
+            [np.random.default_rng(i)], lattice.points[i : i + 1], lattice.log_density[i : i + 1]
+        )
         one.advance(np.full(len(one.propose()), -np.inf))
         one.walkers.rngs = [rng]
         record = one.advance(lattice.values(one.propose()))
         j = lattice.index(record.position[0])
-        assert j is not None and record.log_density[0] == lattice.log_density[j] and not record.warmup
+        assert (
+            j is not None and record.log_density[0] == lattice.log_density[j] and not record.warmup
+        )
         return j
 
     with without_the_compiler():
@@ -597,7 +693,8 @@ def check_process(
 
 
 def check_mode_jumps() -> None:
-    """Jumps among three modes, one of them twice as wide, beside the other moves, which do not go so far.
+    """Jumps among three modes, one of them twice as wide, beside the other moves, which do not go
+    so far.
 
     Each point of the wide mode stands for a cell twice as large.
     """
@@ -617,13 +714,17 @@ NOISE = NOISE - np.log(NOISE_SHARES @ np.exp(NOISE))  # the estimate exp(log p +
 
 
 def check_noisy_target() -> None:
-    """Estimates that are kept with their state: the joint mass is p(x) g(w) e^w, and so p(x) without the noise w.
+    """Estimates that are kept with their state: the joint mass is p(x) g(w) e^w, and so p(x)
+    without the noise w.
 
-    Andrieu and Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo computations", Annals of
-    Statistics 37. A state is a point and the noise of its estimate.
+    Andrieu and Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo
+    computations", Annals of Statistics 37. A state is a point and the noise of its estimate.
     """
     lattice = line()
-    points, archive = lattice.points[np.isfinite(lattice.log_density)], np.array([[1.0], [2.0], [4.0]])
+    points, archive = (
+        lattice.points[np.isfinite(lattice.log_density)],
+        np.array([[1.0], [2.0], [4.0]]),
+    )
     lattice = Lattice(points, lattice.values(points))
     levels = len(NOISE)
 
@@ -631,9 +732,13 @@ def check_noisy_target() -> None:
         i, level = divmod(state, levels)
         group = Walkers([rng], points[i : i + 1], lattice.log_density[i : i + 1] + NOISE[level])
         proposal = differential_evolution(rng, points[i], archive, scale=1.0)
-        group.decide([proposal], np.array([lattice.value(proposal.position) + NOISE[rng.fork(NOISE_SHARES)]]))
+        group.decide(
+            [proposal], np.array([lattice.value(proposal.position) + NOISE[rng.fork(NOISE_SHARES)]])
+        )
         j = lattice.index(group.x[0])
-        return j * levels + int(np.argmin(np.abs(group.log_density[0] - lattice.log_density[j] - NOISE)))
+        return j * levels + int(
+            np.argmin(np.abs(group.log_density[0] - lattice.log_density[j] - NOISE))
+        )
 
     matrix = transition_matrix(step, len(points) * levels, nodes(1))
     joint = lattice.mass()[:, None] * NOISE_SHARES * np.exp(NOISE)

@@ -1,18 +1,21 @@
-"""Simulation-based calibration of the samplers: parameters from the prior, data from the parameters, a run.
+"""Simulation-based calibration of the samplers: parameters from the prior, data from the
+parameters, a run.
 
-Among the draws of the run the parameters that made the data must have a uniform rank, and so must every function of
-parameters and data: Talts, Betancourt, Simpson, Vehtari and Gelman (2018), "Validating Bayesian inference algorithms
-with simulation-based calibration"; for the log-likelihood as such a function, Modrák et al. (2025), Bayesian Analysis
-20. Draws are thinned to five from each of four chains, ten or more sweeps apart, as ranks ask for independent ones.
+Among the draws of the run the parameters that made the data must have a uniform rank, and so must
+every function of parameters and data: Talts, Betancourt, Simpson, Vehtari and Gelman (2018),
+"Validating Bayesian inference algorithms with simulation-based calibration"; for the log-likelihood
+as such a function, Modrák et al. (2025), Bayesian Analysis 20. Draws are thinned to five from each
+of four chains, ten or more sweeps apart, as ranks ask for independent ones.
 
-Where the tolerances come from. A rank among L draws plus a uniform number, divided by L + 1, is a uniform u; so is
-|2u - 1|, whose mean tells draws that are too narrow or too wide. Means of N uniform numbers have the standard error
-1 / sqrt(12 N) and lighter tails than a normal; the whole distribution is compared by Kolmogorov and Smirnov. All
-comparisons of a test together raise a false alarm with probability ``LEVEL``.
+Where the tolerances come from. A rank among L draws plus a uniform number, divided by L + 1, is a
+uniform u; so is |2u - 1|, whose mean tells draws that are too narrow or too wide. Means of N
+uniform numbers have the standard error 1 / sqrt(12 N) and lighter tails than a normal; the whole
+distribution is compared by Kolmogorov and Smirnov. All comparisons of a test together raise a false
+alarm with probability ``LEVEL``.
 
-Sixteen replications detect a shift of the draws by two posterior standard deviations, or a spread that is wrong by a
-factor of ten; twenty-four detect one and a half, and four. Finer errors are left to the other files of this folder, and
-to the benchmarks.
+Sixteen replications detect a shift of the draws by two posterior standard deviations, or a spread
+that is wrong by a factor of ten; twenty-four detect one and a half, and four. Finer errors are left
+to the other files of this folder, and to the benchmarks.
 """
 
 import math
@@ -64,7 +67,9 @@ class NormalMean:
 
 
 class GammaPoisson:
-    """Four counts of each of two rates, which are Gamma(2) with mean 2; the parameters are the rates' logarithms."""
+    """Four counts of each of two rates, which are Gamma(2) with mean 2; the parameters are the
+    rates' logarithms.
+    """
 
     dim, budget, size = 2, 600, 24
 
@@ -82,15 +87,20 @@ class GammaPoisson:
 
     def log_likelihood(self, x, data):
         """Up to a constant; zero density beyond what can be computed."""
-        return float(np.sum(data.sum(axis=0) * x - len(data) * np.exp(x))) if np.max(x) < 50 else -math.inf
+        return (
+            float(np.sum(data.sum(axis=0) * x - len(data) * np.exp(x)))
+            if np.max(x) < 50
+            else -math.inf
+        )
 
 
 @dataclass(frozen=True)
 class Demo:
-    """The demo's likelihood in four parameters, log alpha, log gamma and the two log sds; the others are known.
+    """The demo's likelihood in four parameters, log alpha, log gamma and the two log sds; the
+    others are known.
 
-    The priors are normal around published values with sd .2, so that the data look like pelts and a small budget is
-    enough. The solver of the benchmarks takes its place, as it is 40 times as fast.
+    The priors are normal around published values with sd .2, so that the data look like pelts and a
+    small budget is enough. The solver of the benchmarks takes its place, as it is 40 times as fast.
     """
 
     dim, budget, size = 4, 750, 16
@@ -131,7 +141,10 @@ def _prior_of_demo(x):
     """What the demo's posterior adds to its likelihood, up to a constant."""
     rates = np.exp(x[:4])
     z = (rates - [1.0, 0.05, 1.0, 0.05]) / [0.5, 0.05, 0.5, 0.05]
-    return float(np.sum(x[:4]) - 0.5 * (z @ z + np.sum((x[4:6] - math.log(10)) ** 2) + np.sum((x[6:] + 1) ** 2)))
+    return float(
+        np.sum(x[:4])
+        - 0.5 * (z @ z + np.sum((x[4:6] - math.log(10)) ** 2) + np.sum((x[6:] + 1) ** 2))
+    )
 
 
 SAMPLERS = {
@@ -146,9 +159,18 @@ SAMPLERS = {
 SCORE = kmc.scores.GaussianScore()
 OPTIONS = {
     "random walk": (kmc.RandomWalkMetropolis(), 3000),
-    "score HMC": (kmc.ScoreHMC(SCORE, max_states=100, warmup_sampler=kmc.AdaptiveMetropolis()), 1500),
+    "score HMC": (
+        kmc.ScoreHMC(SCORE, max_states=100, warmup_sampler=kmc.AdaptiveMetropolis()),
+        1500,
+    ),
     "score HMC, updates online": (
-        kmc.ScoreHMC(SCORE, "vanishing", max_states=100, schedule=0.5, warmup_sampler=kmc.AdaptiveMetropolis()),
+        kmc.ScoreHMC(
+            SCORE,
+            "vanishing",
+            max_states=100,
+            schedule=0.5,
+            warmup_sampler=kmc.AdaptiveMetropolis(),
+        ),
         1500,
     ),
     "steps of an estimator": (kmc.AdaptiveMetropolis(estimator=SCORE), 800),
@@ -162,7 +184,11 @@ MODELS = {"normal mean": NormalMean, "gamma-poisson": GammaPoisson, "demo": Demo
 
 
 def replicated_runs(
-    name: str, seed: int = 0, sampler: Any = "kernel-hmc", budget: int | None = None, with_gradient: bool = False
+    name: str,
+    seed: int = 0,
+    sampler: Any = "kernel-hmc",
+    budget: int | None = None,
+    with_gradient: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Truths (n, q) and draws (n, L, q) of the model's parameters and of its log-likelihood.
 
@@ -186,7 +212,9 @@ def replicated_runs(
                 draws=None,
                 chains=CHAINS,
                 max_evaluations=budget or model.budget,
-                sampler=sampler(lambda x, data=data: model.gradient(x, data)) if with_gradient else sampler,
+                sampler=sampler(lambda x, data=data: model.gradient(x, data))
+                if with_gradient
+                else sampler,
                 seed=rng,
                 progress=False,
             )
@@ -207,7 +235,9 @@ def check_ranks(truths: np.ndarray, draws: np.ndarray) -> None:
     u = (ranks + np.random.default_rng(1).random(ranks.shape)) / (most + 1)
     columns = np.hstack([u, np.abs(2 * u - 1)])
     z = (columns.mean(axis=0) - 0.5) * math.sqrt(12 * n)
-    p = [2 * stats.norm.sf(abs(value)) for value in z] + [stats.kstest(column, "uniform").pvalue for column in u.T]
+    p = [2 * stats.norm.sf(abs(value)) for value in z] + [
+        stats.kstest(column, "uniform").pvalue for column in u.T
+    ]
     level = LEVEL / len(p)
     print(f"p-values from {min(p):.2g} (allowed: {level:.1e})")  # pytest -s shows it
     assert min(p) > level, (
@@ -219,11 +249,15 @@ def check_ranks(truths: np.ndarray, draws: np.ndarray) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_ranks_are_uniform(name):
-    """The ranks of the same draws are not uniform if these are shifted, or too narrow, or too wide."""
+    """The ranks of the same draws are not uniform if these are shifted, too narrow or too wide."""
     truths, draws = replicated_runs(name)
     check_ranks(truths, draws)
     center, sd = draws.mean(axis=1, keepdims=True), draws.std(axis=1, keepdims=True)
-    for wrong in (draws + 2.0 * sd, center + 0.1 * (draws - center), center + 10.0 * (draws - center)):
+    for wrong in (
+        draws + 2.0 * sd,
+        center + 0.1 * (draws - center),
+        center + 10.0 * (draws - center),
+    ):
         with pytest.raises(AssertionError, match="the ranks are not uniform"):
             check_ranks(truths, wrong)
 
@@ -237,7 +271,11 @@ def test_ranks_of_other_samplers_are_uniform(sampler):
 
 @pytest.mark.slow
 def test_ranks_with_a_gradient_of_each_posterior_are_uniform():
-    check_ranks(*replicated_runs("normal mean", 2, lambda gradient: kmc.KernelHMC(gradients=gradient), 600, True))
+    check_ranks(
+        *replicated_runs(
+            "normal mean", 2, lambda gradient: kmc.KernelHMC(gradients=gradient), 600, True
+        )
+    )
 
 
 def test_uniform_ranks_pass_and_level_is_kept():
@@ -256,6 +294,9 @@ def test_the_fast_likelihood_is_that_of_the_demo():
     data = lotka_volterra._LOG_PELTS
     fast = np.array([model.log_likelihood(x, data) for x in points])
     slow = np.array(
-        [lotka_volterra.log_density(model.full(x)) - lotka_volterra._log_prior(model.full(x)) for x in points]
+        [
+            lotka_volterra.log_density(model.full(x)) - lotka_volterra._log_prior(model.full(x))
+            for x in points
+        ]
     )
     np.testing.assert_allclose(fast - fast[0], slow - slow[0], rtol=0, atol=5e-3)

@@ -1,4 +1,6 @@
-"""The bookkeeping of acceptance and rejection, enumerated: every branch from every state, to rounding."""
+"""The bookkeeping of acceptance and rejection, enumerated: every branch from every state, to
+rounding.
+"""
 
 import itertools
 
@@ -41,7 +43,12 @@ RUNS = {"archive_probability": 0.0, "tempered_probability": 0.0, "shortest_chain
 
 def test_branches_of_a_function():
     def function(rng):
-        return (rng.random() < 0.25, rng.integers(2, 4), int(rng.random() * 2), tuple(rng.choice(3, 2, replace=False)))
+        return (
+            rng.random() < 0.25,
+            rng.integers(2, 4),
+            int(rng.random() * 2),
+            tuple(rng.choice(3, 2, replace=False)),
+        )
 
     leaves = list(outcomes(function))
     assert len(leaves) == len({leaf for _, leaf in leaves}) == 2 * 2 * 2 * 6
@@ -97,9 +104,11 @@ def test_the_rest_of_a_uniform_number_is_compared():
     ),
 )
 def test_moves_of_a_plan_on_a_line(options):
-    """Differential evolution, the snooker (in one dimension it has lattices), and runs of draws from a mixture.
+    """Differential evolution, the snooker (in one dimension it has lattices), and runs of draws
+    from a mixture.
 
-    The runs also leave the lattice and come back, as the surrogate does not know that the density is zero outside.
+    The runs also leave the lattice and come back, as the surrogate does not know that the density
+    is zero outside.
     """
     check_plan(line(), **options)
 
@@ -158,7 +167,9 @@ def test_parallel_tempering(betas, moves, apart):
 
 
 @pytest.mark.filterwarnings("ignore:The gradient disagrees:kmc.KmcWarning")
-@pytest.mark.parametrize("gradients", slow_except({"values": None, "gradients": np.cos}, {"gradients"}))
+@pytest.mark.parametrize(
+    "gradients", slow_except({"values": None, "gradients": np.cos}, {"gradients"})
+)
 def test_a_frozen_process(gradients):
     check_process(line(5), gradients)
 
@@ -204,9 +215,16 @@ def test_every_branch_of_a_decision():
         for probability, (group, stats) in outcomes(step):
             total += probability * stats["accepted"]
             np.testing.assert_array_equal(group.x[0], 5.0 if stats["accepted"] else 0.0)
-            np.testing.assert_array_equal(group.log_density, [proposed if stats["accepted"] else current])
+            np.testing.assert_array_equal(
+                group.log_density, [proposed if stats["accepted"] else current]
+            )
             assert stats["acceptance_rate"] == pytest.approx(expected, rel=1e-12)
-            assert (stats["n_evaluations"], stats["n_steps"], stats["step_size"], stats["energy"]) == (1, 4, 0.3, 2.5)
+            assert (
+                stats["n_evaluations"],
+                stats["n_steps"],
+                stats["step_size"],
+                stats["energy"],
+            ) == (1, 4, 0.3, 2.5)
             assert stats["diverging"] and stats["move"] == 1
         assert total == pytest.approx(expected, rel=1e-12)
 

@@ -1,4 +1,6 @@
-"""Jumps between modes leave the target invariant, wherever these are; with a known error they do not."""
+"""Jumps between modes leave the target invariant, wherever these are; with a known error they do
+not.
+"""
 
 import numpy as np
 import pytest
@@ -33,7 +35,9 @@ def jumps(one):
     return proposals_of(one, propose, sweeps=6)
 
 
-@pytest.mark.parametrize("name", slow_except(["bimodal", "banana", "student-t", "wedge", "cone"], {"bimodal", "wedge"}))
+@pytest.mark.parametrize(
+    "name", slow_except(["bimodal", "banana", "student-t", "wedge", "cone"], {"bimodal", "wedge"})
+)
 def test_the_target_is_invariant_and_the_move_reversible(name):
     case(name).check(jumps(case(name)))
 

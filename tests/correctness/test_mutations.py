@@ -1,7 +1,8 @@
 """The checks can detect errors: with a known error in the package, each of them fails.
 
-An error is made by a patch. Deterministic results must disagree with the target beyond rounding; random ones use
-the seeds of ``test_ranks.py``, and exceed its limits by so much that other seeds would do so, too.
+An error is made by a patch. Deterministic results must disagree with the target beyond rounding;
+random ones use the seeds of ``test_ranks.py``, and exceed its limits by so much that other seeds
+would do so, too.
 """
 
 import dataclasses
@@ -66,7 +67,9 @@ CHANGED = {"expected_exception": AssertionError, "match": "the distribution has 
 
 
 def size_of(name, chosen):
-    """As many exact draws as the quick checks have, for the chosen target; other targets show some errors less."""
+    """As many exact draws as the quick checks have, for the chosen target; other targets show some
+    errors less.
+    """
     return SIZE if name == chosen else MANY
 
 
@@ -75,7 +78,7 @@ def size_of(name, chosen):
 
 @pytest.fixture
 def no_jacobian(monkeypatch):
-    """emcee's error, or one much like it: the volume does not grow along a line through the center."""
+    """emcee's error, or one like it: the volume does not grow along a line through the center."""
     right = moves.snooker
 
     def snooker(rng, x, archive):
@@ -92,7 +95,9 @@ def test_a_snooker_without_its_jacobian_is_seen_by_enumeration(no_jacobian, dim)
         check_volumes(moves.snooker, dim)
 
 
-@pytest.mark.parametrize("name", slow_except(["gaussian", "cone", "student-t", "log-gamma"], {"cone"}))
+@pytest.mark.parametrize(
+    "name", slow_except(["gaussian", "cone", "student-t", "log-gamma"], {"cone"})
+)
 def test_a_snooker_without_its_jacobian_is_seen_from_exact_draws(no_jacobian, name):
     with pytest.raises(**CHANGED):
         case(name).check(snookers(case(name)), size=size_of(name, "cone"))
@@ -107,7 +112,11 @@ def patched_runs(monkeypatch, change):
 
     def propose(self, rng, x):
         proposal = right(self, rng, x)
-        return change(proposal, self.surrogate, x) if proposal.move in (SURROGATE, TEMPERED) else proposal
+        return (
+            change(proposal, self.surrogate, x)
+            if proposal.move in (SURROGATE, TEMPERED)
+            else proposal
+        )
 
     monkeypatch.setattr(ProposalMixture, "propose", propose)
 
@@ -129,7 +138,9 @@ def ratio_at_temperature_one(monkeypatch):
     """An inner chain on a flattened surrogate s^b, corrected by s."""
 
     def change(proposal, surrogate, x):
-        return proposal._replace(log_ratio=_log_surrogate(surrogate, x) - _log_surrogate(surrogate, proposal.position))
+        return proposal._replace(
+            log_ratio=_log_surrogate(surrogate, x) - _log_surrogate(surrogate, proposal.position)
+        )
 
     patched_runs(monkeypatch, change)
 
@@ -145,9 +156,13 @@ def test_a_wrong_ratio_is_seen_by_enumeration(request, mistake):
         check_plan(line(), archive_probability=0.3, tempered_probability=1.0)
 
 
-@pytest.mark.parametrize("name", slow_except(["gaussian", "bimodal", "student-t", "cone"], {"gaussian"}))
+@pytest.mark.parametrize(
+    "name", slow_except(["gaussian", "bimodal", "student-t", "cone"], {"gaussian"})
+)
 def test_a_swapped_ratio_is_seen_from_exact_draws(swapped_ratio, name):
-    """Also on a surrogate that is nearly right, where s(x') p(x') / (s(x) p(x)) makes the chain sink to the mode."""
+    """Also on a surrogate that is nearly right, where s(x') p(x') / (s(x) p(x)) makes the chain
+    sink to the mode.
+    """
     one = case(name)
     for surrogate in (one.right, one.wrong):
         with pytest.raises(**CHANGED):
@@ -168,19 +183,25 @@ def no_volume(monkeypatch):
 @pytest.mark.parametrize("name", slow_except(["gaussian", "student-t"], {"student-t"}))
 def test_a_missing_volume_is_seen_from_exact_draws(no_volume, name):
     with pytest.raises(**CHANGED):
-        case(name).check(runs(case(name), case(name).warped, **ONLY_SURROGATE), size=size_of(name, "student-t"))
+        case(name).check(
+            runs(case(name), case(name).warped, **ONLY_SURROGATE), size=size_of(name, "student-t")
+        )
 
 
 @pytest.mark.parametrize("name", slow_except(["gaussian", "student-t"], {"student-t"}))
 def test_a_missing_ratio_is_seen_from_exact_draws(no_ratio, name):
     with pytest.raises(**CHANGED):
-        case(name).check(runs(case(name), case(name).wrong, **ONLY_SURROGATE), size=size_of(name, "student-t"))
+        case(name).check(
+            runs(case(name), case(name).wrong, **ONLY_SURROGATE), size=size_of(name, "student-t")
+        )
 
 
 @pytest.mark.parametrize("name", slow_except(["gaussian", "student-t"], {"gaussian"}))
 def test_a_ratio_at_the_wrong_temperature_is_seen_from_exact_draws(ratio_at_temperature_one, name):
     with pytest.raises(**CHANGED):
-        case(name).check(runs(case(name), case(name).right, **ONLY_TEMPERED), size=size_of(name, "gaussian"))
+        case(name).check(
+            runs(case(name), case(name).right, **ONLY_TEMPERED), size=size_of(name, "gaussian")
+        )
 
 
 # Adaptive Metropolis
@@ -255,7 +276,9 @@ def test_a_path_along_a_score_without_its_momenta_is_seen(monkeypatch):
         check_score_paths()
     for name in ("student-t", "log-gamma"):
         with pytest.raises(**CHANGED):
-            case(name).check(proposals_of(case(name), case(name).score_plan(0.05).propose, sweeps=8))
+            case(name).check(
+                proposals_of(case(name), case(name).score_plan(0.05).propose, sweeps=8)
+            )
 
 
 # Langevin and delayed acceptance
@@ -289,7 +312,9 @@ def test_a_local_covariance_without_its_determinant_is_seen(monkeypatch):
 
 @pytest.fixture
 def screened_twice(monkeypatch):
-    """What the learned density has accepted is accepted by the true one as if nothing had been screened."""
+    """What the learned density has accepted is accepted by the true one as if nothing had been
+    screened.
+    """
     right = ScreenedProposer.propose
 
     def propose(self, rng, x):
@@ -303,7 +328,9 @@ def test_screening_without_its_ratio_is_seen(screened_twice, name):
     with pytest.raises(**NOT_EXACT):
         check_screening()
     with pytest.raises(**CHANGED):
-        case(name).check(learned(case(name), DelayedAcceptance(estimator=GaussianScore()), sweeps=8))
+        case(name).check(
+            learned(case(name), DelayedAcceptance(estimator=GaussianScore()), sweeps=8)
+        )
 
 
 # Moves from outside
@@ -354,7 +381,9 @@ def test_jumps_between_modes_without_their_volumes_are_seen_by_enumeration(monke
 @pytest.fixture
 def swaps_always(monkeypatch):
     """Neighbors swap whatever their densities are."""
-    monkeypatch.setattr("kmc.samplers.parallel_tempering.swap_acceptance", lambda betas, excess: 1.0)
+    monkeypatch.setattr(
+        "kmc.samplers.parallel_tempering.swap_acceptance", lambda betas, excess: 1.0
+    )
 
 
 @pytest.mark.parametrize("moves", [False, True])
@@ -374,7 +403,9 @@ def test_swaps_without_their_ratio_are_seen_from_exact_draws(swaps_always, name)
 
 @pytest.fixture
 def thawed(monkeypatch):
-    """After each sweep of the main phase the surrogate's quadratic is moved halfway to where the chain is."""
+    """After each sweep of the main phase the surrogate's quadratic is moved halfway to where the
+    chain is.
+    """
     right = KernelHMCState._finish_sweep
 
     def finish_sweep(self, stats):
@@ -393,7 +424,9 @@ def _moved(surrogate, here):
 
 
 @pytest.mark.filterwarnings("ignore:The gradient disagrees:kmc.KmcWarning")
-@pytest.mark.parametrize("gradients", slow_except({"values": None, "gradients": np.cos}, {"gradients"}))
+@pytest.mark.parametrize(
+    "gradients", slow_except({"values": None, "gradients": np.cos}, {"gradients"})
+)
 def test_a_surrogate_that_changes_after_the_freeze_is_seen_by_enumeration(thawed, gradients):
     with pytest.raises(**NOT_EXACT):
         check_process(line(5), gradients)
@@ -417,13 +450,19 @@ def fresh_noise(rng, n):
 
 
 def noisy_walks(one, rng_of_noise, sweeps=10):
-    """Random walks that see log p + w with normal w and E e^w = 1, from the joint stationary distribution.
+    """Random walks that see log p + w with normal w and E e^w = 1, from the joint stationary
+    distribution.
 
-    The noise of a stationary state has the density g(w) e^w: it is N(+v/2, v) where fresh noise is N(-v/2, v).
+    The noise of a stationary state has the density g(w) e^w: it is N(+v/2, v) where fresh noise is
+    N(-v/2, v).
     """
 
     def step(rng, x):
-        group = Walkers([rng] * len(x), x, one.values(x) + rng_of_noise.normal(0.5 * VARIANCE, VARIANCE**0.5, len(x)))
+        group = Walkers(
+            [rng] * len(x),
+            x,
+            one.values(x) + rng_of_noise.normal(0.5 * VARIANCE, VARIANCE**0.5, len(x)),
+        )
         for _ in range(sweeps):
             steps = 0.5 * one.scale * rng.standard_normal(x.shape)
             proposals = [Proposal(row, 0.0, 0) for row in group.x + steps]
@@ -436,7 +475,9 @@ def noisy_walks(one, rng_of_noise, sweeps=10):
 
 @pytest.fixture
 def recomputed(monkeypatch):
-    """The value of the present state is recomputed before each decision ("Monte Carlo within Metropolis")."""
+    """The value of the present state is recomputed before each decision ("Monte Carlo within
+    Metropolis").
+    """
     right = Walkers.decide
 
     def decide(self, *arguments):
@@ -455,7 +496,9 @@ def test_estimates_that_are_kept_leave_the_target_invariant(name):
 
 
 @NOISY
-def test_a_noisy_estimate_that_is_recomputed_is_seen_from_exact_draws(recomputed, monkeypatch, name):
+def test_a_noisy_estimate_that_is_recomputed_is_seen_from_exact_draws(
+    recomputed, monkeypatch, name
+):
     one, rng = case(name), np.random.default_rng(5)
 
     def estimate(group):

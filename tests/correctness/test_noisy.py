@@ -1,8 +1,8 @@
 """Noisy targets: whole samplers that are told the log of an unbiased estimate of the density.
 
-A stationary state is a point of the target together with the noise of its estimate, which has the density g(w) e^w
-where fresh noise has g(w): normal noise N(-v/2, v) becomes N(+v/2, v). The noise here is larger on one side than on the
-other, so that mistakes do not cancel.
+A stationary state is a point of the target together with the noise of its estimate, which has the
+density g(w) e^w where fresh noise has g(w): normal noise N(-v/2, v) becomes N(+v/2, v). The noise
+here is larger on one side than on the other, so that mistakes do not cancel.
 """
 
 import copy
@@ -54,7 +54,9 @@ def frozen_process(name):
         seed=np.random.SeedSequence(3),
         noisy=True,
     )
-    process = KernelHMC(learning_share=0.2, archive_probability=0.2, tempered_probability=0.3).start(setup)
+    process = KernelHMC(
+        learning_share=0.2, archive_probability=0.2, tempered_probability=0.3
+    ).start(setup)
     while process.warming_up:
         process.advance(estimates(one, process.propose(), rng))
     assert process.report()["noise_sd"] > 0.5
@@ -111,7 +113,9 @@ def test_the_target_is_invariant(sampler, name):
 @TARGETS
 @EACH
 def test_a_recomputed_estimate_is_detected(sampler, name, monkeypatch):
-    """The present state's estimate is recomputed before each decision, "Monte Carlo within Metropolis"."""
+    """The present state's estimate is recomputed before each decision, "Monte Carlo within
+    Metropolis".
+    """
     one, noise, right = case(name), np.random.default_rng(5), Walkers.decide
     frozen_process(name)  # the error is introduced after warm-up
 
@@ -121,7 +125,9 @@ def test_a_recomputed_estimate_is_detected(sampler, name, monkeypatch):
 
     monkeypatch.setattr(Walkers, "decide", decide)
     with pytest.raises(AssertionError, match="the distribution has changed"):
-        one.check(sampler(name, np.random.default_rng(4)), size=SIZE if name == "log-gamma" else MANY)
+        one.check(
+            sampler(name, np.random.default_rng(4)), size=SIZE if name == "log-gamma" else MANY
+        )
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
@@ -137,7 +143,9 @@ def test_a_recomputed_estimate_is_detected(sampler, name, monkeypatch):
     ),
 )
 def test_moments_of_whole_runs(sampler, evaluations):
-    """Means and squares within 4.5 standard errors, which raises a false alarm in one of 30,000 runs."""
+    """Means and squares within 4.5 standard errors, which raises a false alarm in one of 30,000
+    runs.
+    """
     normal, rng = Gaussian(2, correlation=0.8, spread=2.0), np.random.default_rng(8)
 
     def estimate(x):

@@ -1,8 +1,9 @@
 """Each move alone and the mixtures, from exact draws of ten targets.
 
-A test makes some forty comparisons and is wrong with probability 5e-7: two hundred tests together would raise a false
-alarm with one seed in ten thousand. ``test_mutations.py`` shows what they can detect. In every check each move but the
-longest meets a bent density, one with heavy tails or one with walls, in turns; in the weekly one each meets all ten.
+A test makes some forty comparisons and is wrong with probability 5e-7: two hundred tests together
+would raise a false alarm with one seed in ten thousand. ``test_mutations.py`` shows what they can
+detect. In every check each move but the longest meets a bent density, one with heavy tails or one
+with walls, in turns; in the weekly one each meets all ten.
 """
 
 import pytest

@@ -1,4 +1,5 @@
-"""The value of each draw is the log-density there: over samplers, executors, stores, histories, modes and resume.
+"""The value of each draw is the log-density there: over samplers, executors, stores, histories,
+modes and resume.
 
 Nothing else can be a state: neither a prediction of a surrogate nor a value that was given.
 """
@@ -38,7 +39,14 @@ def two_modes(x):
 def sampled(target=log_density, **options):
     return kmc.sample(
         target,
-        **{"dim": 2, "draws": None, "max_evaluations": 800, "seed": 3, "progress": False, "save_warmup": True}
+        **{
+            "dim": 2,
+            "draws": None,
+            "max_evaluations": 800,
+            "seed": 3,
+            "progress": False,
+            "save_warmup": True,
+        }
         | options,
     )
 
@@ -71,7 +79,8 @@ def test_stores_and_resume(tmp_path, sampler):
     check_values(kmc.extend(path, draws=20, target=log_density, progress=False), log_density, 2)
 
 
-SHORT = kmc.KernelHMC(learning_share=0.1)  # where wrong values would have it learn as long as it may
+# where wrong values would have it learn as long as it may
+SHORT = kmc.KernelHMC(learning_share=0.1)
 
 
 def test_histories_with_wrong_values():
@@ -83,7 +92,9 @@ def test_histories_with_wrong_values():
 
 def check_jumps(idata):
     """Chains have jumped between the modes."""
-    jumped = (idata.sample_stats["move"] == MOVES.index("mode-jump")) & idata.sample_stats["accepted"]
+    jumped = (idata.sample_stats["move"] == MOVES.index("mode-jump")) & idata.sample_stats[
+        "accepted"
+    ]
     assert jumped.values.any()
     check_values(idata, two_modes, 2)
 

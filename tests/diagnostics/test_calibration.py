@@ -1,4 +1,6 @@
-"""``kmc.simulation_based_calibration``: right and wrong models, any executor, runs that are killed, test and band."""
+"""``kmc.simulation_based_calibration``: right and wrong models, any executor, runs that are killed,
+test and band.
+"""
 
 import json
 import subprocess
@@ -29,7 +31,11 @@ def conjugate(scale=1.0, **options):
     """A mean whose posterior has a closed form; vectorized, as that is faster."""
     parameters = {"mu": kmc.Normal(0, 2)}
     return kmc.Model(
-        log_likelihood=log_likelihood, parameters=parameters, args=(None, scale), vectorized=True, **options
+        log_likelihood=log_likelihood,
+        parameters=parameters,
+        args=(None, scale),
+        vectorized=True,
+        **options,
     )
 
 
@@ -53,11 +59,15 @@ def test_a_right_model_has_uniform_ranks(found):
 @pytest.mark.slow
 def test_a_wrong_likelihood_is_seen():
     """Its scale is twice the simulator's; or the simulator is shifted by one standard deviation."""
-    with pytest.warns(kmc.KmcWarning, match=r"The ranks of .*log_likelihood \(p = .* are not uniform"):
+    with pytest.warns(
+        kmc.KmcWarning, match=r"The ranks of .*log_likelihood \(p = .* are not uniform"
+    ):
         found = kmc.simulation_based_calibration(conjugate(2.0), simulate, 40, seed=2, **QUICK)
     assert len(json.loads(found.attrs["warnings"])) == 1
     with pytest.warns(kmc.KmcWarning, match=r"The ranks of mu \(p = "):
-        kmc.simulation_based_calibration(conjugate(), lambda p, rng: simulate(p, rng) + 1.0, 20, seed=3, **QUICK)
+        kmc.simulation_based_calibration(
+            conjugate(), lambda p, rng: simulate(p, rng) + 1.0, 20, seed=3, **QUICK
+        )
 
 
 class Map:
@@ -72,7 +82,9 @@ def test_ranks_are_those_of_the_seed_for_any_executor_and_number_of_runs(found):
     first = found["prior_sbc"]["mu"].values[:, :3]
     with ThreadPoolExecutor(3) as threads:
         for executor in (threads, Map(), 2):
-            again = kmc.simulation_based_calibration(conjugate(), simulate, 3, seed=1, executor=executor, **QUICK)
+            again = kmc.simulation_based_calibration(
+                conjugate(), simulate, 3, seed=1, executor=executor, **QUICK
+            )
             np.testing.assert_array_equal(again["prior_sbc"]["mu"].values, first)
     other = kmc.simulation_based_calibration(conjugate(), simulate, 3, seed=2, **QUICK)
     assert not np.any(other["prior_sbc"]["mu"].values == first)
@@ -98,15 +110,25 @@ def test_finished_runs_survive(found, tmp_path):
     with pytest.raises(FileExistsError, match="resume=True"):
         kmc.simulation_based_calibration(conjugate(), simulate, 8, seed=1, store=store, **QUICK)
     again = Killed(0)
-    resumed = kmc.simulation_based_calibration(conjugate(), again, 8, store=store, resume=True, **QUICK)
+    resumed = kmc.simulation_based_calibration(
+        conjugate(), again, 8, store=store, resume=True, **QUICK
+    )
     assert again.calls == 1 + 4  # one to see that nothing has changed
-    np.testing.assert_array_equal(resumed["prior_sbc"]["mu"].values, found["prior_sbc"]["mu"].values[:, :8])
-    np.testing.assert_array_equal(resumed["runs"]["warned"].values, found["runs"]["warned"].values[:, :8])
+    np.testing.assert_array_equal(
+        resumed["prior_sbc"]["mu"].values, found["prior_sbc"]["mu"].values[:, :8]
+    )
+    np.testing.assert_array_equal(
+        resumed["runs"]["warned"].values, found["runs"]["warned"].values[:, :8]
+    )
     for changed in ({"seed": 2}, {"draws": 61}):
         with pytest.raises(StoreError, match="other options"):
-            kmc.simulation_based_calibration(conjugate(), simulate, 8, store=store, resume=True, **{**QUICK, **changed})
+            kmc.simulation_based_calibration(
+                conjugate(), simulate, 8, store=store, resume=True, **{**QUICK, **changed}
+            )
     with pytest.raises(StoreError, match="run 0 in the store differs"):
-        kmc.simulation_based_calibration(conjugate(2.0), simulate, 8, store=store, resume=True, **QUICK)
+        kmc.simulation_based_calibration(
+            conjugate(2.0), simulate, 8, store=store, resume=True, **QUICK
+        )
 
 
 def test_a_run_that_is_interrupted_is_not_a_result(tmp_path):
@@ -121,9 +143,13 @@ def test_a_run_that_is_interrupted_is_not_a_result(tmp_path):
 
     model = kmc.Model(log_likelihood=interrupted, parameters={"mu": kmc.Normal(0, 2)})
     with pytest.raises(KeyboardInterrupt):
-        kmc.simulation_based_calibration(model, simulate, 4, seed=1, store=tmp_path / "store", **QUICK)
+        kmc.simulation_based_calibration(
+            model, simulate, 4, seed=1, store=tmp_path / "store", **QUICK
+        )
     calls += [1]
-    resumed = kmc.simulation_based_calibration(model, simulate, 4, store=tmp_path / "store", resume=True, **QUICK)
+    resumed = kmc.simulation_based_calibration(
+        model, simulate, 4, store=tmp_path / "store", resume=True, **QUICK
+    )
     assert len(np.unique(resumed["runs"]["n_evaluations"])) == 1
 
 
@@ -144,7 +170,7 @@ found = kmc.simulation_based_calibration(
     model, simulate, 4, seed=1, store="store", resume=True, executor=executor, **options
 )
 print(found["ranks"]["mu"].values.tolist())
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
@@ -157,7 +183,10 @@ def test_a_script_that_was_killed_goes_on_in_processes_without_a_guard(tmp_path)
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
     assert run("dies", tmp_path / "a").returncode == 9
-    assert sorted(path.name for path in (tmp_path / "a" / "store").glob("run-*")) == ["run-0.json", "run-1.json"]
+    assert sorted(path.name for path in (tmp_path / "a" / "store").glob("run-*")) == [
+        "run-0.json",
+        "run-1.json",
+    ]
     resumed, whole = run("processes", tmp_path / "a"), run("one process", tmp_path / "b")
     assert resumed.returncode == whole.returncode == 0, resumed.stderr + whole.stderr
     assert resumed.stdout == whole.stdout and resumed.stdout
@@ -181,7 +210,9 @@ def test_names_shapes_known_values_and_labels(vectorized):
         vectorized=vectorized,
     )
     found = kmc.simulation_based_calibration(model, simulated, 3, seed=1, **QUICK)
-    assert found["ranks"]["slope"].dims == ("chain", "draw", "drug") and set(found["ranks"].data_vars) == {
+    assert found["ranks"]["slope"].dims == ("chain", "draw", "drug") and set(
+        found["ranks"].data_vars
+    ) == {
         "slope",
         "log_likelihood",
     }
@@ -200,16 +231,23 @@ def test_models_of_vectors():
         prior=lambda rng, n: rng.standard_normal((n, 2)),
     )
     for model in (cube, drawn):
-        found = kmc.simulation_based_calibration(model, lambda x, rng: rng.normal(x), 3, seed=1, **QUICK)
+        found = kmc.simulation_based_calibration(
+            model, lambda x, rng: rng.normal(x), 3, seed=1, **QUICK
+        )
         assert found["ranks"]["x"].shape == (1, 3, 2)
-    assert np.all(np.abs(kmc.simulation_based_calibration(cube, lambda x, rng: x, 3, **QUICK)["prior"]["x"]) < 1)
+    assert np.all(
+        np.abs(kmc.simulation_based_calibration(cube, lambda x, rng: x, 3, **QUICK)["prior"]["x"])
+        < 1
+    )
 
 
 def test_what_cannot_be_calibrated():
     with pytest.raises(TypeError, match=r"model=.*expected a kmc\.Model"):
         kmc.simulation_based_calibration(log_likelihood, simulate)
     with pytest.raises(ValueError, match="no prior for sd"):
-        model = kmc.Model(log_likelihood=log_likelihood, parameters={"mu": kmc.Normal(0, 1), "sd": kmc.Positive()})
+        model = kmc.Model(
+            log_likelihood=log_likelihood, parameters={"mu": kmc.Normal(0, 1), "sd": kmc.Positive()}
+        )
         kmc.simulation_based_calibration(model, simulate)
     with pytest.raises(ValueError, match="no prior"):
         kmc.simulation_based_calibration(kmc.Model(log_likelihood, dim=1), simulate)
@@ -222,7 +260,9 @@ def test_what_cannot_be_calibrated():
     with pytest.raises(ValueError, match="store=None"):
         kmc.simulation_based_calibration(conjugate(), simulate, resume=True)
     with pytest.raises(ValueError, match="within warm-up"):
-        kmc.simulation_based_calibration(conjugate(), simulate, 1, warmup=500, max_evaluations=100, **QUICK)
+        kmc.simulation_based_calibration(
+            conjugate(), simulate, 1, warmup=500, max_evaluations=100, **QUICK
+        )
     with pytest.raises(TypeError, match="use warmup="):
         kmc.simulation_based_calibration(conjugate(), simulate, 1, tune=5)
 
@@ -241,7 +281,10 @@ def test_uniform_numbers_are_within_the_band_as_often_as_it_says():
     n, sets = 40, 2000
     rng = np.random.default_rng(1)
     z, low, high = uniformity(rng.random(n))[1]
-    below = np.array([np.searchsorted(np.sort(rng.random(n)), z, side="right") for _ in range(sets)]) / n
+    below = (
+        np.array([np.searchsorted(np.sort(rng.random(n)), z, side="right") for _ in range(sets)])
+        / n
+    )
     inside = np.mean(np.all((below >= low) & (below <= high), axis=1))
     assert abs(inside - 0.95) < 4 * np.sqrt(0.95 * 0.05 / sets)  # the band itself is of 10,000 sets
     p = np.array([uniformity(rng.random(n))[0] for _ in range(sets)])
@@ -251,9 +294,17 @@ def test_uniform_numbers_are_within_the_band_as_often_as_it_says():
 def test_many_quantities_are_not_too_many_for_a_warning():
     """With 10,000 sets of uniform numbers no p-value is below 0.01 / 150."""
     parameters = {"mu": kmc.Normal(0, 1, shape=150)}
-    model = kmc.Model(log_likelihood=lambda p, y: -np.sum((y - p["mu"]) ** 2), parameters=parameters)
-    runs = [{"pit": np.full(151, 0.001), "rank": np.zeros(151), "truth": np.zeros(151)} for _ in range(20)]
-    runs = [{**run, "n_draws": 1, "n_evaluations": 1, "warned": np.zeros(len(CODES), bool)} for run in runs]
+    model = kmc.Model(
+        log_likelihood=lambda p, y: -np.sum((y - p["mu"]) ** 2), parameters=parameters
+    )
+    runs = [
+        {"pit": np.full(151, 0.001), "rank": np.zeros(151), "truth": np.zeros(151)}
+        for _ in range(20)
+    ]
+    runs = [
+        {**run, "n_draws": 1, "n_evaluations": 1, "warned": np.zeros(len(CODES), bool)}
+        for run in runs
+    ]
     with pytest.warns(kmc.KmcWarning, match="not uniform"):
         _result(model, runs, np.random.SeedSequence(1))
 
@@ -269,5 +320,6 @@ def test_the_band_is_that_of_arviz():
         from arviz_stats.ecdf_utils import ecdf_pit
 
         theirs = [values[1:-1] for values in ecdf_pit(z[1:], 0.95, 2000)[2:]]
-    for ours, their in zip((low, high), theirs, strict=True):  # theirs is simulated, or found to some digits
+    # theirs is simulated, or found to some digits
+    for ours, their in zip((low, high), theirs, strict=True):
         assert np.max(np.abs(ours[1:-1] - their)) < 1.5 / n

@@ -35,8 +35,11 @@ def whitened(x, scores):
 
 def test_the_estimate_is_the_constant_of_kernel_ridge_regression():
     x = X[:40]
-    found = control_functional(x, smooth, standard, kernel=Gaussian(), bandwidth=0.7, n_basis=40, random_state=0)
-    z, scores = whitened(x, -x)  # another root of the covariance: both kernels are invariant under rotations
+    found = control_functional(
+        x, smooth, standard, kernel=Gaussian(), bandwidth=0.7, n_basis=40, random_state=0
+    )
+    # another root of the covariance: both kernels are invariant under rotations
+    z, scores = whitened(x, -x)
 
     values = stein_kernel(Polynomial(degree=1) + Gaussian(0.7), z, scores, z, scores)
     groups = [i * BLOCKS // 40 for i in range(40)]
@@ -49,7 +52,9 @@ def test_the_estimate_is_the_constant_of_kernel_ridge_regression():
 
 @pytest.mark.parametrize("dim", [1, 4])
 def test_a_quadratic_function_of_gaussian_draws_has_no_variance_left(dim):
-    """Zero variance (Mira, Solgi and Imparato 2013): sections of 1 + <x, y> span x_i and x_i x_j - δ_ij."""
+    """Zero variance (Mira, Solgi and Imparato 2013): sections of 1 + <x, y> span x_i and x_i x_j -
+    δ_ij.
+    """
     rng = np.random.default_rng(1)
     root = rng.standard_normal((dim, dim)) + 2 * np.eye(dim)
     precision = np.linalg.inv(root @ root.T)
@@ -71,7 +76,9 @@ def test_less_variance_and_an_honest_error():
     errors, plain_errors, standardized = [], [], []
     for seed in range(25):
         x = np.random.default_rng(seed).standard_normal((300, 2))
-        found = control_functional(x, smooth, standard, bandwidth="median", n_basis=60, random_state=seed)
+        found = control_functional(
+            x, smooth, standard, bandwidth="median", n_basis=60, random_state=seed
+        )
         errors.append(found.estimate - np.exp(-0.5))
         plain_errors.append(found.plain_estimate - np.exp(-0.5))
         standardized.append(errors[-1] / found.standard_error)
@@ -98,7 +105,9 @@ def test_heavy_tails():
 
 def test_autocorrelated_draws_have_larger_errors():
     x = autoregressive(np.random.default_rng(2), 4, 500, 0.9)
-    found = control_functional(x, lambda x: np.abs(x[:, 0]) + 0.2 * np.sign(x[:, 0]), standard, random_state=0)
+    found = control_functional(
+        x, lambda x: np.abs(x[:, 0]) + 0.2 * np.sign(x[:, 0]), standard, random_state=0
+    )
     f = np.abs(x) + 0.2 * np.sign(x)
     assert found.plain_standard_error > 2 * f.std() / np.sqrt(2000)
     assert found.standard_error < found.plain_standard_error
@@ -151,19 +160,45 @@ def test_a_constant_function():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = control_functional(X, np.full(400, 3.0), standard, random_state=0)
-    assert found.estimate == pytest.approx(3.0) and found.standard_error == pytest.approx(0.0, abs=1e-12)
+    assert found.estimate == pytest.approx(3.0) and found.standard_error == pytest.approx(
+        0.0, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     ("data", "f", "score", "options", "message"),
     [
         (X[:39], smooth, standard, {}, "data: 39 draws, expected at least 40"),
-        (X[:200], X.T, standard, {}, r"f has values of shape \(2, 400\): expected \(200,\) or \(200, k\)"),
+        (
+            X[:200],
+            X.T,
+            standard,
+            {},
+            r"f has values of shape \(2, 400\): expected \(200,\) or \(200, k\)",
+        ),
         (X, lambda x: x[:10, 0], standard, {}, r"f has values of shape \(10,\)"),
         (X, "a", standard, {}, "f does not convert to an array of numbers: .*'a'"),
-        (X, lambda x: ["a"] * len(x), standard, {}, "f does not convert to an array of numbers: .*'a'"),
-        (X, lambda x: np.ma.masked_greater(x[:, 0], 0), standard, {}, "f does not convert .*: it has masked entries"),
-        (X, smooth, lambda x: np.full(x.shape, "a"), {}, "score does not convert to an array of numbers: .*'a'"),
+        (
+            X,
+            lambda x: ["a"] * len(x),
+            standard,
+            {},
+            "f does not convert to an array of numbers: .*'a'",
+        ),
+        (
+            X,
+            lambda x: np.ma.masked_greater(x[:, 0], 0),
+            standard,
+            {},
+            "f does not convert .*: it has masked entries",
+        ),
+        (
+            X,
+            smooth,
+            lambda x: np.full(x.shape, "a"),
+            {},
+            "score does not convert to an array of numbers: .*'a'",
+        ),
         (X, lambda x: np.log(x[:, 0]), standard, {}, "f is NaN or infinite at the point"),
         (X, smooth, lambda x: x[:, :1], {}, "score returned an array of shape"),
         (X, smooth, standard, {"n_basis": 0}, "n_basis=0: expected a whole number"),

@@ -21,7 +21,9 @@ def test_arrays():
 
 def test_datasets_keep_the_order_of_their_dimensions():
     x = np.arange(2 * 5 * 2 * 3.0).reshape(2, 3, 5, 2)
-    dataset = xarray.Dataset({"a": (("i", "j", "draw", "chain"), x), "b": (("draw", "chain"), x[0, 0])})
+    dataset = xarray.Dataset(
+        {"a": (("i", "j", "draw", "chain"), x), "b": (("draw", "chain"), x[0, 0])}
+    )
     draws = read_draws(dataset)
     assert draws.names == ["a[0, 0]", "a[0, 1]", "a[0, 2]", "a[1, 0]", "a[1, 1]", "a[1, 2]", "b"]
     np.testing.assert_array_equal(draws.values[..., 4], x[1, 1].T)
@@ -50,7 +52,9 @@ def test_blobs_are_not_looked_at():
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_results_of_a_run():
-    idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=20, sampler="random-walk", seed=1, progress=False)
+    idata = kmc.sample(
+        lambda x: -0.5 * x @ x, dim=2, draws=20, sampler="random-walk", seed=1, progress=False
+    )
     draws = read_draws(idata)
     assert draws.values.shape == (4, 20, 2)
     np.testing.assert_array_equal(draws.values, idata["posterior"]["x"].values)
@@ -64,7 +68,10 @@ def test_results_of_a_run():
         ({"a": np.zeros((2, 9)), "b": np.zeros((2, 8))}, "different numbers of chains and draws"),
         ({"a": np.full((2, 9), "x")}, "'a' has dtype"),
         ({}, "no variables"),
-        ({"a": np.where(np.arange(18).reshape(2, 9) == 13, np.nan, 0.0)}, "'a' is not finite in chain 1, draw 4"),
+        (
+            {"a": np.where(np.arange(18).reshape(2, 9) == 13, np.nan, 0.0)},
+            "'a' is not finite in chain 1, draw 4",
+        ),
         (xarray.Dataset({"a": (("sample",), np.zeros(9))}), "'a' has the dimensions"),
         (xarray.DataTree.from_dict({"prior": xarray.Dataset()}), "no group 'posterior'"),
     ],
@@ -77,7 +84,8 @@ def test_bad_input(data, message):
 @pytest.mark.parametrize("path", ["run.zarr", Path("draws.nc")])
 def test_a_path(path):
     with pytest.raises(
-        TypeError, match="is a path: open it first, a store by kmc.load, a netCDF file by arviz.from_net"
+        TypeError,
+        match="is a path: open it first, a store by kmc.load, a netCDF file by arviz.from_net",
     ):
         read_draws(path)
 

@@ -59,11 +59,15 @@ def test_draws_that_support_no_mode():
 
 
 def test_laplacian_coordinates_of_normal_draws():
-    """The parameters themselves, the widest first, with the inverse of their variances; then a polynomial."""
+    """The parameters themselves, the widest first, with the inverse of their variances; then a
+    polynomial.
+    """
     x = np.random.default_rng(0).standard_normal((4, 1000, 2)) * [2.0, 1.0]
     modes = langevin_modes({"wide": x[..., 0], "narrow": x[..., 1]}, 3)
     errors = modes["std_error"].values
-    assert np.all(np.abs(modes["eigenvalue"].values - [0.25, 0.5, 0.75]) < 3 * errors + [0, 0, 0.25])
+    assert np.all(
+        np.abs(modes["eigenvalue"].values - [0.25, 0.5, 0.75]) < 3 * errors + [0, 0, 0.25]
+    )
     assert np.all((errors > 0) & (errors < 0.2))
     assert modes["value"].dims == ("chain", "draw", "mode") and modes["value"].shape == (4, 1000, 3)
     assert list(modes["parameter"].values) == ["wide", "narrow"]

@@ -21,7 +21,9 @@ def autoregressions(shape, phi, seed):
 
 
 def hidden_sign(sign, phi, rho, dim, seed):
-    """Standard normal coordinates, the first two with the correlation sign · rho; ``sign`` (chains, draws)."""
+    """Standard normal coordinates, the first two with the correlation sign · rho; ``sign`` (chains,
+    draws).
+    """
     x = autoregressions((*sign.shape, dim), phi, seed)
     x[..., 1] = sign * rho * x[..., 0] + np.sqrt(1 - rho**2) * x[..., 1]
     return x
@@ -60,7 +62,11 @@ def test_a_frozen_correlation_of_two_among_twenty(seed):
 def test_no_alarm_from_independent_draws(seed):
     """Also with tails without variance, and with one number twice as often as the others."""
     rng = np.random.default_rng(seed)
-    draws = {"a": rng.standard_t(1, (4, 500, 2)), "b": rng.integers(0, 3, (4, 500)), "c": rng.gamma(0.5, 1, (4, 500))}
+    draws = {
+        "a": rng.standard_t(1, (4, 500, 2)),
+        "b": rng.integers(0, 3, (4, 500)),
+        "c": rng.gamma(0.5, 1, (4, 500)),
+    }
     modes = slow_modes(draws, n_basis=60)
     assert modes["rhat"].max() < 1.02
     assert modes["ess"].min() > 500  # of 1000 that are judged
@@ -77,9 +83,15 @@ def test_healthy_chains_get_a_verdict_in_words():
 
 def test_a_mode_that_has_not_mixed_is_named():
     rng = np.random.default_rng(4)
-    apart = {"a": rng.standard_normal((4, 300)) + 3 * np.arange(4)[:, None], "b": rng.standard_normal((4, 300))}
+    apart = {
+        "a": rng.standard_normal((4, 300)) + 3 * np.arange(4)[:, None],
+        "b": rng.standard_normal((4, 300)),
+    }
     modes = slow_modes(apart, 2, n_basis=40)
-    assert re.search(r"not mixed: mode 0 \(R-hat .* 600 .*\) correlates with a \([+-]0.9\d\)\.", modes.attrs["verdict"])
+    assert re.search(
+        r"not mixed: mode 0 \(R-hat .* 600 .*\) correlates with a \([+-]0.9\d\)\.",
+        modes.attrs["verdict"],
+    )
     assert modes["verdict"].values[0] == "not mixed"
     sign = np.repeat(np.array([1.0, -1.0, 1.0, -1.0])[:, None], 600, axis=1)
     hidden = slow_modes(hidden_sign(sign, 0.5, 0.95, 3, 1), 1, n_basis=60)
@@ -120,13 +132,20 @@ def test_the_dataset():
     assert np.all(np.diff(modes["ess"]) >= 0)
     value = modes["value"].values.reshape(-1, 3)
     assert np.abs(np.corrcoef(value.T) - np.eye(3)).max() < 0.7
-    assert list(slow_modes(data, 1, var_names=["theta"], n_basis=60)["parameter"].values) == ["theta[0]", "theta[1]"]
+    assert list(slow_modes(data, 1, var_names=["theta"], n_basis=60)["parameter"].values) == [
+        "theta[0]",
+        "theta[1]",
+    ]
 
 
 def test_monotone_functions_of_parameters_change_nothing():
     x = autoregressions((4, 400, 2), 0.5, 7)
     one = slow_modes(x, 2, n_basis=40)
-    two = slow_modes(np.stack([np.exp(3 * x[..., 0]), 1e5 - x[..., 1]], axis=-1) * [1, -1] + [0, 2e5], 2, n_basis=40)
+    two = slow_modes(
+        np.stack([np.exp(3 * x[..., 0]), 1e5 - x[..., 1]], axis=-1) * [1, -1] + [0, 2e5],
+        2,
+        n_basis=40,
+    )
     np.testing.assert_allclose(two["ess"], one["ess"], rtol=1e-4)
 
 
@@ -160,8 +179,16 @@ def test_chains_that_never_move():
         ({"lagtime": 2.0}, TypeError, "lagtime=2.0"),
         ({"lagtime": 26}, ValueError, "lagtime=26: expected at most a quarter of the 100 draws"),
         ({"data": np.ones((2, 100))}, ValueError, "no parameter moves"),
-        ({"data": np.arange(14.0).reshape(2, 7)}, ValueError, "7 draws in each of 2 chains: expected at least 8"),
-        ({"data": np.arange(15.0).reshape(1, 15)}, ValueError, "15 draws in each of 1 chains: expected at least 16"),
+        (
+            {"data": np.arange(14.0).reshape(2, 7)},
+            ValueError,
+            "7 draws in each of 2 chains: expected at least 8",
+        ),
+        (
+            {"data": np.arange(15.0).reshape(1, 15)},
+            ValueError,
+            "15 draws in each of 1 chains: expected at least 16",
+        ),
     ],
 )
 def test_bad_input(options, error, message):
@@ -173,7 +200,9 @@ def test_bad_input(options, error, message):
 def containers(x):
     """A result of either version of ArviZ."""
     posterior = xarray.Dataset({"x": (("chain", "draw", "d"), x)})
-    return container({"posterior": posterior}, {}), xarray.DataTree.from_dict({"posterior": posterior})
+    return container({"posterior": posterior}, {}), xarray.DataTree.from_dict(
+        {"posterior": posterior}
+    )
 
 
 @pytest.mark.filterwarnings("error")
@@ -207,7 +236,9 @@ def check(modes, names):
 
 @pytest.mark.arviz
 def test_results_of_kmc():
-    idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=400, sampler="random-walk", seed=1, progress=False)
+    idata = kmc.sample(
+        lambda x: -0.5 * x @ x, dim=2, draws=400, sampler="random-walk", seed=1, progress=False
+    )
     check(slow_modes(idata, 2), ["x[0]", "x[1]"])
 
 

@@ -1,4 +1,6 @@
-"""Nested R-hat: the formula, its values for independent draws, and what runs of many chains make of it."""
+"""Nested R-hat: the formula, its values for independent draws, and what runs of many chains make of
+it.
+"""
 
 import numpy as np
 import pytest
@@ -30,7 +32,9 @@ def test_labels_or_a_number_of_groups():
     assert list(expected) == ["x[0]", "x[1]"]
     shuffled = np.random.default_rng(4).permutation(12)
     labels = np.repeat(["a", "b", "c"], 4)[shuffled]
-    assert kmc.diagnostics.nested_rhat(draws[shuffled], superchains=labels) == pytest.approx(expected)
+    assert kmc.diagnostics.nested_rhat(draws[shuffled], superchains=labels) == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.parametrize("superchains", [1, 5, [0] * 12, [0] * 5 + [1] * 7, [0, 1]])
@@ -40,7 +44,9 @@ def test_invalid_groups(superchains):
 
 
 def test_many_short_chains_of_a_run():
-    """Plain R-hat of 256 chains of ten independent draws is 1.15; of chains that stay where they began, both tell."""
+    """Plain R-hat of 256 chains of ten independent draws is 1.15; of chains that stay where they
+    began, both tell.
+    """
     rng = np.random.default_rng(5)
     draws = rng.standard_normal((256, 10, 2))
     assert worst_rhat(draws) < 1.02

@@ -54,12 +54,16 @@ def test_the_statistics_are_their_definitions(monkeypatch):
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 def test_the_discrepancy_of_a_shifted_gaussian(shift):
-    """KSD² = E[<s_p - s_q, s_p - s_q> k] = shift² E k(x, y) = shift² / √(1 + 2/h²) in one dimension."""
+    """KSD² = E[<s_p - s_q, s_p - s_q> k] = shift² E k(x, y) = shift² / √(1 + 2/h²) in one
+    dimension.
+    """
     expected = shift**2 / np.sqrt(1 + 2 / 0.8**2)
     found = []
     for seed in range(40):
         x = np.random.default_rng(seed).standard_normal((250, 1)) + shift
-        found.append(kernel_stein_discrepancy(x, standard, kernel=Gaussian(0.8), n_bootstrap=0).u_statistic)
+        found.append(
+            kernel_stein_discrepancy(x, standard, kernel=Gaussian(0.8), n_bootstrap=0).u_statistic
+        )
     assert abs(np.mean(found) - expected) < 4 * np.std(found) / np.sqrt(40)
 
 
@@ -75,24 +79,33 @@ def test_the_bootstrap_is_its_definition():
     values = stein.stein_kernel(found.kernel, X, -X, X, -X)
     signs = wild_signs((1, 40), 50, found.autocorrelation_time, np.random.default_rng(3))
     pairs = [(i, j) for i in range(40) for j in range(40)]
-    bootstrapped = [sum(w[i] * w[j] * values[i, j] for i, j in pairs) for w in signs.T.astype(float)]
+    bootstrapped = [
+        sum(w[i] * w[j] * values[i, j] for i, j in pairs) for w in signs.T.astype(float)
+    ]
     assert found.p_value == (1 + np.sum(np.array(bootstrapped) >= values.sum() - 1e-9)) / 51
 
 
 @pytest.mark.parametrize(("time", "correlation"), [(1.0, 0.0), (3.0, 1 - 2 / 42)])
 def test_signs_are_a_markov_chain_in_each_chain(time, correlation):
-    signs = wild_signs((2, 500), 300, time, np.random.default_rng(0)).reshape(2, 500, 300).astype(float)
+    signs = (
+        wild_signs((2, 500), 300, time, np.random.default_rng(0)).reshape(2, 500, 300).astype(float)
+    )
     assert set(np.unique(signs)) == {-1.0, 1.0}
     effective = 300 * 1000 * (1 - correlation) / (1 + correlation)
     assert abs(signs.mean()) < 4 / np.sqrt(effective)
-    assert np.mean(signs[:, 1:] * signs[:, :-1]) == pytest.approx(correlation, abs=4 / np.sqrt(300 * 998))
+    assert np.mean(signs[:, 1:] * signs[:, :-1]) == pytest.approx(
+        correlation, abs=4 / np.sqrt(300 * 998)
+    )
     assert abs(np.mean(signs[0] * signs[1])) < 4 / np.sqrt(effective / 2)
 
 
 def test_right_draws_pass_and_wrong_ones_do_not():
     p_values = [
         kernel_stein_discrepancy(
-            np.random.default_rng(seed).standard_normal((150, 2)), standard, n_bootstrap=99, random_state=seed
+            np.random.default_rng(seed).standard_normal((150, 2)),
+            standard,
+            n_bootstrap=99,
+            random_state=seed,
         ).p_value
         for seed in range(100)
     ]
@@ -105,7 +118,9 @@ def test_right_draws_pass_and_wrong_ones_do_not():
 
 
 def test_autocorrelation_does_not_raise_false_alarms(monkeypatch):
-    """Draws of a right chain with 19 draws per independent one; independent signs would reject nearly all of them."""
+    """Draws of a right chain with 19 draws per independent one; independent signs would reject
+    nearly all of them.
+    """
     chains = [autoregressive(np.random.default_rng(seed), 4, 250, 0.9) for seed in range(16)]
     options = {"n_bootstrap": 99, "random_state": 0}
     p_values = np.array([kernel_stein_discrepancy(x, standard, **options).p_value for x in chains])
@@ -128,9 +143,15 @@ def test_results_of_arviz_and_other_containers():
     expected = kernel_stein_discrepancy(x, standard, random_state=0)
     posterior = {"a": (("chain", "draw", "k"), x[..., :2]), "b": (("chain", "draw"), x[..., 2])}
     assert kernel_stein_discrepancy(results(posterior), standard, random_state=0) == expected
-    assert kernel_stein_discrepancy({"a": x[..., :2], "b": x[..., 2]}, standard, random_state=0) == expected
+    assert (
+        kernel_stein_discrepancy({"a": x[..., :2], "b": x[..., 2]}, standard, random_state=0)
+        == expected
+    )
     alone = kernel_stein_discrepancy(results(posterior), standard, var_names=["b"], n_bootstrap=0)
-    assert alone.u_statistic == kernel_stein_discrepancy(x[..., 2:], standard, n_bootstrap=0).u_statistic
+    assert (
+        alone.u_statistic
+        == kernel_stein_discrepancy(x[..., 2:], standard, n_bootstrap=0).u_statistic
+    )
     listed = kernel_stein_discrepancy(X.tolist(), standard, n_bootstrap=0)
     assert listed.u_statistic == kernel_stein_discrepancy(X, standard, n_bootstrap=0).u_statistic
 
@@ -145,7 +166,10 @@ def test_kernels_and_bandwidths():
     by_name = kernel_stein_discrepancy(X, standard, kernel="matern52", bandwidth=2.0, n_bootstrap=0)
     for kernel, bandwidth in [(Matern52(2.0), "median"), (Matern52(0.5), 4.0)]:
         assert (
-            kernel_stein_discrepancy(X, standard, kernel=kernel, bandwidth=bandwidth, n_bootstrap=0)[:3] == by_name[:3]
+            kernel_stein_discrepancy(
+                X, standard, kernel=kernel, bandwidth=bandwidth, n_bootstrap=0
+            )[:3]
+            == by_name[:3]
         )
 
 
@@ -162,12 +186,36 @@ def test_kernels_and_bandwidths():
             ValueError,
             r"score returned an array of shape \(40,\) for points of shape \(40, 2\)",
         ),
-        (X, lambda x: x / 0.0 * 0.0, {}, ValueError, r"score returned NaN or infinity at the point \[.*\] \(row 0\)"),
+        (
+            X,
+            lambda x: x / 0.0 * 0.0,
+            {},
+            ValueError,
+            r"score returned NaN or infinity at the point \[.*\] \(row 0\)",
+        ),
         (X, 3.0, {}, TypeError, "score=3.0: expected a function of points"),
-        (X, standard, {"bandwidth": "cv"}, ValueError, "bandwidth='cv': expected 'median' or a positive number"),
+        (
+            X,
+            standard,
+            {"bandwidth": "cv"},
+            ValueError,
+            "bandwidth='cv': expected 'median' or a positive number",
+        ),
         (X, standard, {"bandwidth": 0.0}, ValueError, "bandwidth=0.0"),
-        (X, standard, {"kernel": "exponential"}, ValueError, "has 0 derivatives at coincident points"),
-        (X, standard, {"n_bootstrap": -1}, ValueError, "n_bootstrap=-1: expected a whole number of at least 0"),
+        (
+            X,
+            standard,
+            {"kernel": "exponential"},
+            ValueError,
+            "has 0 derivatives at coincident points",
+        ),
+        (
+            X,
+            standard,
+            {"n_bootstrap": -1},
+            ValueError,
+            "n_bootstrap=-1: expected a whole number of at least 0",
+        ),
         (np.ones((9, 2)), standard, {}, ValueError, "all 9 points are equal"),
     ],
 )

@@ -39,7 +39,9 @@ def test_the_stein_kernel_is_its_definition(kernel):
     def k(x, y):
         return float(kernel_derivative(kernel, "k", x[None], y[None])[0, 0])
 
-    expected = [[oracle.stein(k, x, y, s, t) for y, t in zip(Y, Y_SCORES)] for x, s in zip(X, X_SCORES)]
+    expected = [
+        [oracle.stein(k, x, y, s, t) for y, t in zip(Y, Y_SCORES)] for x, s in zip(X, X_SCORES)
+    ]
     values = stein_kernel(kernel, X, X_SCORES, Y, Y_SCORES)
     np.testing.assert_allclose(values, expected, atol=2e-6 * np.abs(expected).max())
 
@@ -63,7 +65,10 @@ def test_it_is_symmetric_and_positive():
 
 
 def test_kernels_that_will_not_do():
-    with pytest.raises(ValueError, match="Exponential.*has 0 derivatives at coincident points: a Stein kernel needs 2"):
+    with pytest.raises(
+        ValueError,
+        match="Exponential.*has 0 derivatives at coincident points: a Stein kernel needs 2",
+    ):
         stein_kernel(Exponential(), X, X_SCORES, Y, Y_SCORES)
     with pytest.raises(TypeError, match="expected a radial kernel, a dot-product kernel, or a sum"):
         stein_kernel(Gaussian() * Polynomial(), X, X_SCORES, Y, Y_SCORES)

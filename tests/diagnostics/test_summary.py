@@ -71,7 +71,9 @@ def test_the_rows_of_circular_variables():
 
 @pytest.mark.parametrize("data", [np.zeros((4, 100)), {"x": np.zeros((4, 100))}, None])
 def test_data_without_a_posterior(data):
-    with pytest.raises(TypeError, match=r"^idata=\w+ has no group 'posterior' with variables: expected"):
+    with pytest.raises(
+        TypeError, match=r"^idata=\w+ has no group 'posterior' with variables: expected"
+    ):
         kmc.summary(data)
 
 
@@ -80,7 +82,9 @@ def test_names():
     elements = kmc.summary(results(), ["phi[1]", "mu"])
     assert list(elements.index) == ["phi[1]", "mu"]
     np.testing.assert_array_equal(elements, kmc.summary(results()).iloc[[2, 0]])
-    with pytest.raises(ValueError, match=r"^var_names contains 'nu': expected some of 'mu', 'phi', 'last'"):
+    with pytest.raises(
+        ValueError, match=r"^var_names contains 'nu': expected some of 'mu', 'phi', 'last'"
+    ):
         kmc.summary(results(), ["nu"])
 
 
@@ -114,7 +118,9 @@ def test_names_are_checked_by_every_function(function, var_names, error, message
 
 
 def test_the_command_prints_it(tmp_path, capsys):
-    model = kmc.Model(lambda p: 20 * np.cos(p["phi"]), parameters={"phi": kmc.Circular(0, 2 * np.pi)})
+    model = kmc.Model(
+        lambda p: 20 * np.cos(p["phi"]), parameters={"phi": kmc.Circular(0, 2 * np.pi)}
+    )
     idata = kmc.sample(model, sampler="random-walk", draws=400, warmup=200, seed=1, progress=False)
     idata.to_netcdf(tmp_path / "draws.nc")
     assert cli.main(["summary", str(tmp_path / "draws.nc")]) == 0
@@ -124,13 +130,21 @@ def test_the_command_prints_it(tmp_path, capsys):
 
 # How it is printed
 
-LONG = "The chains disagree (R-hat 1.40): they have not converged; allow about 4,000 evaluations, or reparametrize."
+LONG = (
+    "The chains disagree (R-hat 1.40): they have not converged; "
+    "allow about 4,000 evaluations, or reparametrize."
+)
 
 
 def warned():
     data = results()
-    data["posterior"] = data["posterior"].rename(last="a_parameter_with_quite_a_long_name_of_its_own")
-    data["posterior"].attrs = {"warnings": json.dumps([LONG]), "warning_codes": json.dumps(["chains-disagree"])}
+    data["posterior"] = data["posterior"].rename(
+        last="a_parameter_with_quite_a_long_name_of_its_own"
+    )
+    data["posterior"].attrs = {
+        "warnings": json.dumps([LONG]),
+        "warning_codes": json.dumps(["chains-disagree"]),
+    }
     return data
 
 
@@ -144,8 +158,12 @@ def test_a_summary_fits_a_terminal_and_has_the_warnings():
         assert set(table.columns) >= {"mcse_mean", "mcse_sd", "r_hat"}  # all are in the table
     assert " ".join(text.split()).endswith(f"Warning: {LONG}")
     assert f"<li>{LONG}</li>" in table._repr_html_() and "1.00" in table._repr_html_()
-    assert "Warning" not in repr(kmc.summary(results())) and "<li>" not in kmc.summary(results())._repr_html_()
-    assert type(table.iloc[:1]) is type(table.loc[:, ["mean"]]) is pandas.DataFrame  # parts are printed as usual
+    assert (
+        "Warning" not in repr(kmc.summary(results()))
+        and "<li>" not in kmc.summary(results())._repr_html_()
+    )
+    # parts are printed as usual
+    assert type(table.iloc[:1]) is type(table.loc[:, ["mean"]]) is pandas.DataFrame
 
 
 def test_the_warnings_of_a_result_by_code(tmp_path):
@@ -158,7 +176,9 @@ def test_the_warnings_of_a_result_by_code(tmp_path):
     for other in (kmc.load(tmp_path / "run.zarr"), arviz.from_netcdf(tmp_path / "draws.nc")):
         assert kmc.warnings(other) == kmc.warnings(idata)
     for wrong in (None, 1, {}):
-        with pytest.raises(TypeError, match="has no group 'posterior': pass a result of kmc.sample"):
+        with pytest.raises(
+            TypeError, match="has no group 'posterior': pass a result of kmc.sample"
+        ):
             kmc.warnings(wrong)
     data = warned()
     data["posterior"].attrs["warning_codes"] = "[]"

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def idata():
     parameters = {"a": kmc.Gamma(3, 1), "b": kmc.Real(2)}
     model = kmc.Model(lambda p: -3.0 * p["a"] - 0.5 * float(p["b"] @ p["b"]), parameters=parameters)
-    return kmc.sample(model, sampler="adaptive-metropolis", draws=200, warmup=100, seed=1, progress=False)
+    return kmc.sample(
+        model, sampler="adaptive-metropolis", draws=200, warmup=100, seed=1, progress=False
+    )
 
 
 def test_the_best_draw_is_the_one_nearest_to_the_mode_of_the_parameters(idata):
@@ -27,14 +29,20 @@ def test_the_best_draw_is_the_one_nearest_to_the_mode_of_the_parameters(idata):
     values = 2 * np.log(a) - 4 * a - 0.5 * np.sum(b**2, axis=2) - np.log(2)
     place = np.unravel_index(values.argmax(), values.shape)
     assert draw.parameters["a"] == a[place] and draw.parameters["b"].tolist() == b[place].tolist()
-    assert draw.log_density == pytest.approx(values.max()) and evaluation.log_density >= draw.log_density
+    assert (
+        draw.log_density == pytest.approx(values.max())
+        and evaluation.log_density >= draw.log_density
+    )
     assert draw.log_density == pytest.approx(draw.total_log_likelihood + draw.log_prior)
     assert idata["sample_stats"]["lp"].values.argmax() != values.argmax()
 
 
 def test_the_line_in_the_summary_and_the_report(idata, tmp_path, capsys):
     idata.to_netcdf(str(tmp_path / "draws.nc"), engine="h5netcdf")
-    assert kmc.best(arviz.from_netcdf(tmp_path / "draws.nc")).evaluation.log_density == kmc.best(idata)[1].log_density
+    assert (
+        kmc.best(arviz.from_netcdf(tmp_path / "draws.nc")).evaluation.log_density
+        == kmc.best(idata)[1].log_density
+    )
     evaluation = kmc.best(idata).evaluation
     line = str(evaluation)
     assert (
@@ -52,10 +60,13 @@ def test_results_without_a_record(idata):
     draw, evaluation = kmc.best(other)
     assert draw is evaluation and draw.log_prior is None
     joined = container(
-        {name: idata[name] for name in ("posterior", "sample_stats")}, {"best": json.dumps({"log_density": -99.0})}
+        {name: idata[name] for name in ("posterior", "sample_stats")},
+        {"best": json.dumps({"log_density": -99.0})},
     )
     assert kmc.best(joined).evaluation.log_density == draw.log_density
-    with pytest.raises(ValueError, match="idata has no draws with a log-density, the variable 'lp' of the group"):
+    with pytest.raises(
+        ValueError, match="idata has no draws with a log-density, the variable 'lp' of the group"
+    ):
         kmc.best(container({"posterior": idata["posterior"]}, {}))
     with pytest.raises(ValueError, match="idata has no draws with a log-density"):
         kmc.best(idata.isel(draw=slice(0, 0)))
@@ -63,9 +74,18 @@ def test_results_without_a_record(idata):
         kmc.best(3)
 
 
-@pytest.mark.parametrize("text", ["{", "[" * 10**5, "[1]", "{}", '{"log_density": "a"}', '{"log_density": 1e9}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 10**5, "[1]", "{}", '{"log_density": "a"}', '{"log_density": 1e9}']
+)
 def test_a_record_that_was_forged(text):
-    idata = kmc.sample(lambda x: -0.5 * float(x @ x), dim=1, sampler="random-walk", draws=20, seed=1, progress=False)
+    idata = kmc.sample(
+        lambda x: -0.5 * float(x @ x),
+        dim=1,
+        sampler="random-walk",
+        draws=20,
+        seed=1,
+        progress=False,
+    )
     idata.attrs["best"] = text
     with pytest.raises(ValueError, match="attribute 'best' of idata is not what"):
         kmc.best(idata)

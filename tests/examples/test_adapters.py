@@ -30,18 +30,25 @@ def drawn():
     return len(plt.get_fignums()) == 1 and len(plt.gca().lines) == 51
 
 
-@pytest.mark.parametrize("name", ["alanine_dipeptide", *(f"{package}_problem" for package in PACKAGES)])
+@pytest.mark.parametrize(
+    "name", ["alanine_dipeptide", *(f"{package}_problem" for package in PACKAGES)]
+)
 def test_the_gallery_has_a_picture_of_what_it_does_not_run(name):
     path = f"pictures/{name}.png"
     text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
-    assert f"sphinx_gallery_thumbnail_path = '{path}'" in text and f".. image:: /{path}\n   :alt: " in text
+    assert (
+        f"sphinx_gallery_thumbnail_path = '{path}'" in text
+        and f".. image:: /{path}\n   :alt: " in text
+    )
     picture = (EXAMPLES.parent / "docs" / path).read_bytes()
     assert picture.startswith(b"\x89PNG") and len(picture) < 250_000
 
 
 def example(package):
     pytest.importorskip(package)
-    spec = importlib.util.spec_from_file_location(f"{package}_problem", EXAMPLES / f"{package}_problem.py")
+    spec = importlib.util.spec_from_file_location(
+        f"{package}_problem", EXAMPLES / f"{package}_problem.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -65,7 +72,9 @@ def test_pypesto():
     module = example("pypesto")
     result = module.main(["--draws", "50"]).sample_result
     assert result.trace_x.shape == (1, 52, 2) and drawn()
-    assert result.trace_neglogpost[0, 7] == pytest.approx(module.problem().objective(result.trace_x[0, 7]))
+    assert result.trace_neglogpost[0, 7] == pytest.approx(
+        module.problem().objective(result.trace_x[0, 7])
+    )
 
 
 def test_umbridge(capsys):

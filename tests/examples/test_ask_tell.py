@@ -9,7 +9,9 @@ import kmc
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_the_draws_are_those_of_the_misfit(tmp_path):
-    """sd of the temperature 2, mean of the pressure .3 E[temperature²] = 1.2, and the same draws as by kmc.sample."""
+    """sd of the temperature 2, mean of the pressure .3 E[temperature²] = 1.2, and the same draws as
+    by kmc.sample.
+    """
     sampler = kmc.AdaptiveMetropolis()
     state = ask_tell.main(tmp_path, sampler, evaluations=600)
     assert state.done and 597 <= state.n_evaluations <= 600
@@ -25,5 +27,8 @@ def test_the_draws_are_those_of_the_misfit(tmp_path):
         progress=False,
     )
     np.testing.assert_allclose(state.positions, idata.posterior["x"].values, rtol=1e-12)
-    assert abs(state.positions[..., 0].std() - 2.0) < 0.8 and abs(state.positions[..., 1].mean() - 1.2) < 1.2
+    assert (
+        abs(state.positions[..., 0].std() - 2.0) < 0.8
+        and abs(state.positions[..., 1].mean() - 1.2) < 1.2
+    )
     assert (tmp_path / "sheet.csv").read_text().startswith("temperature,pressure,log_density\n")

@@ -23,7 +23,9 @@ def test_it_runs(example, capsys):
 
 
 def test_without_the_term_it_is_the_demo(example):
-    """The densities of the unconstrained parameters, which are the same logarithms in another order."""
+    """The densities of the unconstrained parameters, which are the same logarithms in another
+    order.
+    """
     model = example.model(limited=False, seed=1)
     x = lotka_volterra.initial(np.random.default_rng(3), 5)
     ours = [model.call(row)[0] + model.log_added(row) for row in x]

@@ -46,7 +46,12 @@ def pictures():
         ("line_fit", ["emcee"], 600, "effective samples, emcee"),
         ("synthetic_likelihood", [], 400, "The noise of the estimates has a sd of about"),
         ("butane", [], 1500, "set 3:"),
-        ("adenylate_kinase", ["MDAnalysis", "MDAnalysisTests"], 10, "correlation with the distance"),
+        (
+            "adenylate_kinase",
+            ["MDAnalysis", "MDAnalysisTests"],
+            10,
+            "correlation with the distance",
+        ),
     ],
 )
 def test_it_runs(name, packages, budget, printed, capsys):
@@ -57,7 +62,9 @@ def test_it_runs(name, packages, budget, printed, capsys):
 def test_the_epidemic_is_that_of_pints():
     module = example("epidemic", "pints")
     theirs = module.DATA.simulate([0.02, 0.3, 40.0], module.DAYS)
-    np.testing.assert_allclose(module.ill_and_recovered(0.02, 0.3, 40.0), theirs, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        module.ill_and_recovered(0.02, 0.3, 40.0), theirs, rtol=1e-3, atol=1e-3
+    )
 
 
 def test_noise_of_the_channel_has_the_size_it_should():

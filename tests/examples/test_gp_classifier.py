@@ -14,7 +14,11 @@ def quadrature(weights, ridge):
     kernel = np.array([[1.0 + ridge, np.exp(-0.5 * gap)], [np.exp(-0.5 * gap), 1.0 + ridge]])
     nodes, shares = np.polynomial.hermite_e.hermegauss(60)
     latent = np.linalg.cholesky(kernel) @ np.stack(np.meshgrid(nodes, nodes)).reshape(2, -1)
-    return np.exp(log_likelihood(latent, LABELS[:, None])) @ np.outer(shares, shares).ravel() / (2 * np.pi)
+    return (
+        np.exp(log_likelihood(latent, LABELS[:, None]))
+        @ np.outer(shares, shares).ravel()
+        / (2 * np.pi)
+    )
 
 
 @pytest.mark.parametrize("weights", [[1.0, 1.0], [0.1, 3.0]])
@@ -27,7 +31,7 @@ def test_estimate_is_right(weights):
 
 
 def test_mode_is_stationary_where_newton_needs_short_steps():
-    """Labels against the grain of a large kernel: ∇ = K⁻¹f − ∇log likelihood is zero at the mode."""
+    """Labels against the grain of a large kernel: K⁻¹f − ∇log likelihood is zero at the mode."""
     rng = np.random.default_rng(5)
     x = np.sort(rng.uniform(0, 3, 30))
     kernel = 50 * np.exp(-0.5 * (x[:, None] - x) ** 2) + 1e-3 * np.eye(30)

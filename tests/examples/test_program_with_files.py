@@ -47,7 +47,16 @@ def test_a_run_rejects_failures_and_knows_the_file_of_each_draw(tmp_path):
         parameters={"rate": kmc.Uniform(0, 5), "capacity": kmc.Uniform(200, 400)},
         on_error="reject",
     )
-    idata = kmc.sample(model, sampler="adaptive-metropolis", draws=None, max_evaluations=120, seed=1, progress=False)
+    idata = kmc.sample(
+        model,
+        sampler="adaptive-metropolis",
+        draws=None,
+        max_evaluations=120,
+        seed=1,
+        progress=False,
+    )
     assert idata.attrs["n_failed"] > 0 and "exit code 1: no stable step" in idata.attrs["rejected"]
     last = {name: float(draws[0, -1]) for name, draws in idata.posterior.data_vars.items()}
-    np.testing.assert_allclose(np.loadtxt(tmp_path / f"{int(idata.blobs['output'][0, -1])}.txt"), growth(**last))
+    np.testing.assert_allclose(
+        np.loadtxt(tmp_path / f"{int(idata.blobs['output'][0, -1])}.txt"), growth(**last)
+    )

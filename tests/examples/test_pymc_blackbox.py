@@ -24,7 +24,9 @@ def test_it_runs(example, capsys):
     example.main(["--evaluations", "200"])
     printed = capsys.readouterr().out
     assert "pm.NUTS(model): " in printed and "Error" in printed  # NUTS refuses
-    rows = [line.split() for line in printed.splitlines() if line.startswith(("kmc", "DEMetropolisZ"))]
+    rows = [
+        line.split() for line in printed.splitlines() if line.startswith(("kmc", "DEMetropolisZ"))
+    ]
     assert [row[0] for row in rows] == ["kmc", "DEMetropolisZ"]
     assert all(150 <= int(row[4]) <= 250 for row in rows)  # runs of the simulator
 

@@ -35,4 +35,6 @@ def assert_same(a, b, rtol=1e-12):
         if is_dataclass(one):
             assert_same(one, other, rtol)
         elif one is not None:
-            np.testing.assert_allclose(one, other, rtol=0, atol=rtol * np.abs(other).max(), err_msg=f.name)
+            np.testing.assert_allclose(
+                one, other, rtol=0, atol=rtol * np.abs(other).max(), err_msg=f.name
+            )

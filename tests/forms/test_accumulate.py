@@ -24,7 +24,11 @@ def x():
 @pytest.fixture
 def data():
     rng = np.random.default_rng(7)
-    return {"weights": rng.random(23), "values": rng.standard_normal(23), "base_gradient": rng.standard_normal((23, 2))}
+    return {
+        "weights": rng.random(23),
+        "values": rng.standard_normal(23),
+        "base_gradient": rng.standard_normal((23, 2)),
+    }
 
 
 def rows(data, part):
@@ -48,7 +52,9 @@ def test_centered_forms_are_covariances(basis, x, data):
     forms = accumulate(basis, x, ("mass", "values"), weights=data["weights"], values=data["values"])
     joint = np.column_stack([basis.values(x), data["values"]])
     literal = oracle.covariance(joint, joint, data["weights"])
-    np.testing.assert_allclose(literal, np.cov(joint.T, aweights=data["weights"], ddof=0), atol=1e-15)
+    np.testing.assert_allclose(
+        literal, np.cov(joint.T, aweights=data["weights"], ddof=0), atol=1e-15
+    )
     np.testing.assert_allclose(forms.centered_mass(), literal[:-1, :-1], atol=1e-15)
     np.testing.assert_allclose(forms.centered_values(), literal[:-1, -1], atol=1e-15)
     assert forms.value_variance() == pytest.approx(literal[-1, -1])
@@ -56,7 +62,9 @@ def test_centered_forms_are_covariances(basis, x, data):
 
 def test_weights_are_one_and_the_base_flat_by_default(basis, x, data):
     y = data["values"]
-    explicit = accumulate(basis, x, STATIC, values=y, weights=np.ones(23), base_gradient=np.zeros((23, 2)))
+    explicit = accumulate(
+        basis, x, STATIC, values=y, weights=np.ones(23), base_gradient=np.zeros((23, 2))
+    )
     assert_same(accumulate(basis, x, STATIC, values=y), explicit)
 
 
@@ -70,7 +78,9 @@ def test_weights_are_repetitions(basis, x, data):
 
 @pytest.mark.parametrize("block", [1, 7, 23, 1000])
 def test_blocks_do_not_matter(basis, x, data, block):
-    assert_same(accumulate(basis, x, STATIC, **data, block=block), accumulate(basis, x, STATIC, **data))
+    assert_same(
+        accumulate(basis, x, STATIC, **data, block=block), accumulate(basis, x, STATIC, **data)
+    )
 
 
 def test_blocks_without_weight_do_not_matter(basis, x, data):
@@ -81,7 +91,10 @@ def test_blocks_without_weight_do_not_matter(basis, x, data):
 
 def test_parts_add_to_the_whole_and_a_fold_leaves_the_rest(basis, x, data):
     whole = accumulate(basis, x, STATIC, **data)
-    fold, rest = (accumulate(basis, x[part], STATIC, **rows(data, part)) for part in (slice(9), slice(9, None)))
+    fold, rest = (
+        accumulate(basis, x[part], STATIC, **rows(data, part))
+        for part in (slice(9), slice(9, None))
+    )
     assert_same(fold + rest, whole)
     assert_same(whole - fold, rest)
 
@@ -93,11 +106,17 @@ def test_a_basis_without_fused_forms_gives_the_same(basis, x, data):
 @pytest.mark.parametrize("folds", [4, "labels"])
 @pytest.mark.parametrize("block", [3, 1000])
 def test_folds_are_what_each_would_give_alone(basis, x, data, folds, block):
-    labels = np.arange(23) * 4 // 23 if folds == 4 else np.random.default_rng(8).permutation(np.arange(23) % 5)
+    labels = (
+        np.arange(23) * 4 // 23
+        if folds == 4
+        else np.random.default_rng(8).permutation(np.arange(23) % 5)
+    )
     parts = accumulate_folds(basis, x, STATIC, 4 if folds == 4 else labels, **data, block=block)
     assert len(parts) == labels.max() + 1
     for fold, part in enumerate(parts):
-        assert_same(part, accumulate(basis, x[labels == fold], STATIC, **rows(data, labels == fold)))
+        assert_same(
+            part, accumulate(basis, x[labels == fold], STATIC, **rows(data, labels == fold))
+        )
 
 
 class Offset:
@@ -114,17 +133,22 @@ class Offset:
 
 @pytest.mark.parametrize(("offset", "accuracy"), [(0.0, 1e-13), (1e4, 1e-12), (1e7, 1e-9)])
 def test_an_offset_costs_no_digits_in_the_covariances(offset, accuracy):
-    """Values of size A with deviations of one are accurate to A ε: raw second moments only to A² ε."""
+    """Values of size A with deviations of one are accurate to A ε, raw second moments to A² ε."""
     rng = np.random.default_rng(9)
-    x = np.rint(2**20 * rng.standard_normal((4000, 2))) / 2**20  # so that adding the offset is exact to 1e7
+    # so that adding the offset is exact to 1e7
+    x = np.rint(2**20 * rng.standard_normal((4000, 2))) / 2**20
     y = np.rint(2**20 * rng.standard_normal(4000)) / 2**20
     labels = rng.permutation(np.arange(4000) % 5)
     near = accumulate(Offset(0.0), x[labels != 2], ("mass", "values"), values=y[labels != 2])
-    folds = accumulate_folds(Offset(offset), x, ("mass", "values"), labels, values=y - 3 * offset, block=256)
+    folds = accumulate_folds(
+        Offset(offset), x, ("mass", "values"), labels, values=y - 3 * offset, block=256
+    )
     whole = accumulate(Offset(offset), x, ("mass", "values"), values=y - 3 * offset, block=300)
     for far in (whole - folds[2], folds[0] + folds[1] + folds[3] + folds[4]):
         np.testing.assert_allclose(far.centered_mass(), near.centered_mass(), rtol=0, atol=accuracy)
-        np.testing.assert_allclose(far.centered_values(), near.centered_values(), rtol=0, atol=accuracy)
+        np.testing.assert_allclose(
+            far.centered_values(), near.centered_values(), rtol=0, atol=accuracy
+        )
         assert far.value_variance() == pytest.approx(near.value_variance(), rel=accuracy)
 
 
@@ -135,7 +159,12 @@ def test_a_constant_function_has_no_mass_once_centered(x):
 
 def test_only_the_forms_asked_for_are_summed(basis, x):
     forms = accumulate(basis, x, ("dirichlet",))
-    assert forms.mass is None and forms.values is None and forms.linear is None and forms.lagged is None
+    assert (
+        forms.mass is None
+        and forms.values is None
+        and forms.linear is None
+        and forms.lagged is None
+    )
     with pytest.raises(ValueError, match="mass was not accumulated"):
         forms.get("mass")
     with pytest.raises(ValueError, match="was not accumulated"):
@@ -171,7 +200,11 @@ def test_different_forms_do_not_mix(basis, x):
         (("mass",), {"weights": np.full(23, np.nan)}, "weights contains NaN"),
         (("values",), {"values": np.ones((23, 1))}, r"values has a block of shape \(23, 1\)"),
         (("linear",), {"base_gradient": np.ones((23, 3))}, r"base_gradient has shape \(23, 3\)"),
-        (("linear",), {"base_gradient": lambda x: np.log(x[:, :0].sum(axis=1, keepdims=True))}, "contains NaN or inf"),
+        (
+            ("linear",),
+            {"base_gradient": lambda x: np.log(x[:, :0].sum(axis=1, keepdims=True))},
+            "contains NaN or inf",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
@@ -203,7 +236,10 @@ def test_the_form_of_gradients(basis, x, data):
     literal = sum(w[b] * (basis.gradients(x)[b] @ t[b]) for b in range(23))
     np.testing.assert_allclose(forms.gradients, literal)
     assert forms.gradient_square == pytest.approx(sum(w[b] * t[b] @ t[b] for b in range(23)))
-    assert_same(accumulate(General(basis), x, ("gradients",), weights=w, gradients=[t[:7], t[7:]], block=5), forms)
+    assert_same(
+        accumulate(General(basis), x, ("gradients",), weights=w, gradients=[t[:7], t[7:]], block=5),
+        forms,
+    )
     folds = accumulate_folds(basis, x, ("gradients",), 3, weights=w, gradients=t)
     assert_same(folds[0] + folds[1] + folds[2], forms)
     with pytest.raises(ValueError, match="gradients=None"):

@@ -32,7 +32,11 @@ class Chunked:
     """As much of a dask array as is used: row blocks that are computed when asked for."""
 
     def __init__(self, array, sizes):
-        self.shape, self.ndim, self.numblocks = array.shape, array.ndim, (len(sizes), *[1] * (array.ndim - 1))
+        self.shape, self.ndim, self.numblocks = (
+            array.shape,
+            array.ndim,
+            (len(sizes), *[1] * (array.ndim - 1)),
+        )
         ends = np.cumsum(sizes)
         self.blocks = [Computed(array[end - size : end]) for end, size in zip(ends, sizes)]
 
@@ -80,7 +84,9 @@ SOURCES = {
 @pytest.mark.parametrize("block", [8, 1000])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_streamed_is_in_memory(basis, x, data, source, block, tmp_path):
-    streamed = accumulate(basis, source(x, tmp_path / "x.npy"), FORMS, **data, lagtime=LAG, block=block)
+    streamed = accumulate(
+        basis, source(x, tmp_path / "x.npy"), FORMS, **data, lagtime=LAG, block=block
+    )
     assert_same(streamed, accumulate(basis, x, FORMS, **data, lagtime=LAG))
 
 
@@ -109,8 +115,12 @@ def test_a_real_dask_array(basis, x, data):
 
 def test_folds_of_a_stream(basis, x, data):
     labels = np.arange(N) % 4
-    streamed = accumulate_folds(basis, generator(x), FORMS, generator(labels, (7, 50)), **data, lagtime=LAG, block=9)
-    for one, other in zip(streamed, accumulate_folds(basis, x, FORMS, labels, **data, lagtime=LAG), strict=True):
+    streamed = accumulate_folds(
+        basis, generator(x), FORMS, generator(labels, (7, 50)), **data, lagtime=LAG, block=9
+    )
+    for one, other in zip(
+        streamed, accumulate_folds(basis, x, FORMS, labels, **data, lagtime=LAG), strict=True
+    ):
         assert_same(one, other)
     with pytest.raises(ValueError, match="not known before they are read"):
         accumulate_folds(basis, generator(x), ("mass",), 4)
@@ -122,16 +132,25 @@ def test_a_list_of_arrays_is_all_of_them(basis, x, data):
     forms = ("mass", "dirichlet")
     whole = accumulate(basis, x, forms, weights=data["weights"])
     assert_same(accumulate(basis, [x[part] for part in parts], forms, weights=weights), whole)
-    assert_same(accumulate(basis, tuple(x[part] for part in parts), forms, weights=data["weights"], block=4), whole)
+    assert_same(
+        accumulate(
+            basis, tuple(x[part] for part in parts), forms, weights=data["weights"], block=4
+        ),
+        whole,
+    )
     folds = accumulate_folds(basis, [x[part] for part in parts], forms, 3)
     assert_same(folds[1], accumulate(basis, x[19:38], forms))
 
 
 def test_single_precision_and_whole_numbers_are_taken_as_they_are(basis, x):
     single = x.astype(np.float32)
-    assert_same(accumulate(basis, single, ("mass",)), accumulate(basis, single.astype(float), ("mass",)))
+    assert_same(
+        accumulate(basis, single, ("mass",)), accumulate(basis, single.astype(float), ("mass",))
+    )
     whole = np.rint(3 * x)
-    assert_same(accumulate(basis, whole.astype(int), ("mass",)), accumulate(basis, whole, ("mass",)))
+    assert_same(
+        accumulate(basis, whole.astype(int), ("mass",)), accumulate(basis, whole, ("mass",))
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,12 +185,15 @@ def peak(n, basis, forms, **options):
 
 @pytest.mark.parametrize("general", [False, True])
 def test_memory_is_bounded(general):
-    """A few arrays of (block, p) and (p, p), however many samples there are: (n, p) would be four million numbers."""
+    """A few arrays of (block, p) and (p, p), however many samples there are: (n, p) would be four
+    million numbers.
+    """
     sections = KernelSections(Gaussian(1.0), np.random.default_rng(1).standard_normal((100, 3)))
     basis = General(sections) if general else sections
     few, many = (peak(n, basis, ("mass", "dirichlet", "linear")) for n in (1000, 40_000))
     assert many < 1.1 * few
-    assert many < (20 if general else 10) * (500 * 100 + 100**2)  # of the general mode d = 3 times as much
+    # of the general mode d = 3 times as much
+    assert many < (20 if general else 10) * (500 * 100 + 100**2)
 
 
 def test_memory_of_lagged_forms_is_bounded():

@@ -36,7 +36,12 @@ def test_moments_are_those_of_all_pairs(basis, trajectories, weights, lagtime, b
     if not weighted:
         weights = [np.ones(n) for n in LENGTHS]
     got = accumulate(
-        basis, trajectories, ("lagged",), weights=weights if weighted else None, lagtime=lagtime, block=block
+        basis,
+        trajectories,
+        ("lagged",),
+        weights=weights if weighted else None,
+        lagtime=lagtime,
+        block=block,
     )
     got = got.get("lagged")
     found = oracle.pairs([basis.values(x) for x in trajectories], weights, lagtime)
@@ -48,7 +53,12 @@ def test_moments_are_those_of_all_pairs(basis, trajectories, weights, lagtime, b
     for mine, (a, b) in zip(got.covariances(), [(first, first), (first, second), (second, second)]):
         np.testing.assert_allclose(mine, oracle.covariance(a, b, w), rtol=0, atol=1e-15)
     both = accumulate(
-        basis, trajectories, ("reversible",), weights=weights if weighted else None, lagtime=lagtime, block=block
+        basis,
+        trajectories,
+        ("reversible",),
+        weights=weights if weighted else None,
+        lagtime=lagtime,
+        block=block,
     ).get("lagged")
     np.testing.assert_allclose(both.first_sum, 0.5 * w @ (first + second), rtol=1e-12)
     np.testing.assert_array_equal(both.second_sum, both.first_sum)
@@ -58,7 +68,9 @@ def test_moments_are_those_of_all_pairs(basis, trajectories, weights, lagtime, b
 
 
 def test_against_numpy(basis, trajectories):
-    """One trajectory, no weights: NumPy's covariance of the joined samples, and a Cτ that is below C0."""
+    """One trajectory, no weights: NumPy's covariance of the joined samples, and a Cτ that is below
+    C0.
+    """
     phi = basis.values(trajectories[0])
     got = accumulate(basis, trajectories[0], ("lagged",), lagtime=5).get("lagged")
     joint = np.cov(np.hstack([phi[:-5], phi[5:]]).T, ddof=0)
@@ -72,7 +84,9 @@ def test_against_numpy(basis, trajectories):
 @pytest.mark.parametrize("form", ["lagged", "reversible"])
 def test_folds_have_the_pairs_that_begin_in_them(basis, trajectories, weights, form):
     labels = [np.random.default_rng(k).integers(0, 3, n) for k, n in enumerate(LENGTHS)]
-    folds = accumulate_folds(basis, trajectories, (form, "mass"), labels, weights=weights, lagtime=3, block=10)
+    folds = accumulate_folds(
+        basis, trajectories, (form, "mass"), labels, weights=weights, lagtime=3, block=10
+    )
     whole = accumulate(basis, trajectories, (form, "mass"), weights=weights, lagtime=3)
     for fold, part in enumerate(folds):
         mine = [w * (label == fold) for w, label in zip(weights, labels)]

@@ -19,7 +19,9 @@ def rows(target):
 
 
 def learned(target, initial, budget, seed):
-    """Learn as for a run of a thousand evaluations, until that is not worth it or the budget is used."""
+    """Learn as for a run of a thousand evaluations, until that is not worth it or the budget is
+    used.
+    """
     learning = Learning(initial, rows(target)(initial), rng=np.random.default_rng(seed))
     while len(learning.values) < budget:
         points = learning.propose(budget - len(learning.values))
@@ -109,11 +111,14 @@ def test_a_batch_holds_no_point_twice_and_begins_with_a_step_that_is_given():
     np.testing.assert_array_equal(given[0], candidates[3] + 0.3)
     assert len(given) == 6
 
-    # The expected loss after the choice, by conditioning on the chosen points, is less than after any random batch.
+    # The expected loss after the choice, by conditioning on the chosen points, is less than after
+    # any random batch.
     def loss(chosen):
         covariance = process.regression.conditional(np.vstack([chosen, candidates])).covariances()
         k = len(chosen)
-        known = covariance[:k, :k] + np.exp(2 * process.regression.hyperparameters.noise) * np.eye(k)
+        known = covariance[:k, :k] + np.exp(2 * process.regression.hyperparameters.noise) * np.eye(
+            k
+        )
         left = covariance[k:, k:] - covariance[k:, :k] @ np.linalg.solve(known, covariance[:k, k:])
         variance = np.maximum(np.diag(left), 0)
         return np.sum(variance / (1 + variance))
@@ -131,7 +136,9 @@ def test_draws_that_are_stuck_leave_directions_they_do_not_know_as_they_were():
 
 
 def test_deep_values_that_are_predicted_deep_change_nothing():
-    """A quadratic is found, however deep and far some values are; these count where the fit would be high."""
+    """A quadratic is found, however deep and far some values are; these count where the fit would
+    be high.
+    """
     rng = np.random.default_rng(18)
     near = rng.standard_normal((20, 2))
     far = 300.0 * rng.standard_normal((10, 2))
@@ -161,7 +168,8 @@ def test_a_climb_reaches_a_needle_from_far_away():
             break
         points, values = np.vstack([points, step]), np.append(values, rows(target)(step))
     assert values[:12].max() < -1e4
-    assert values.max() > rows(target)(np.zeros((1, 3)))[0] - 1.5  # less than a nat is not worth a step
+    # less than a nat is not worth a step
+    assert values.max() > rows(target)(np.zeros((1, 3)))[0] - 1.5
 
 
 def mixture(x):
@@ -171,20 +179,28 @@ def mixture(x):
 
 
 def test_far_from_all_points_the_density_falls():
-    """By d nats where the square of the distance is a ball's more; a polynomial of degree four would rise there."""
+    """By d nats where the square of the distance is a ball's more; a polynomial of degree four
+    would rise there.
+    """
     rng = np.random.default_rng(27)
     points = rng.uniform(-1, 1, (40, 2))
     process = fitted(points, points[:, 0] ** 4 - points[:, 1] ** 2)
     directions = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0], [0.6, 0.8]])
     heights = np.array([process.log_density(scale * directions) for scale in (20.0, 40.0)])
-    squares = np.array([np.sum(process.coordinates(scale * directions) ** 2, axis=1) for scale in (20.0, 40.0)])
-    assert np.all(np.diff(heights, axis=0) <= -2.0 * np.diff(squares, axis=0) / process.reach**2 + 1e-6)
+    squares = np.array(
+        [np.sum(process.coordinates(scale * directions) ** 2, axis=1) for scale in (20.0, 40.0)]
+    )
+    assert np.all(
+        np.diff(heights, axis=0) <= -2.0 * np.diff(squares, axis=0) / process.reach**2 + 1e-6
+    )
     assert np.all(heights < process.log_density(points).min())
 
 
 def test_modes_of_unequal_width_are_found_and_jumped_between():
     rng = np.random.default_rng(20)
-    points = np.vstack([3.0 + rng.standard_normal((40, 3)), -3.0 + 0.2 * rng.standard_normal((40, 3))])
+    points = np.vstack(
+        [3.0 + rng.standard_normal((40, 3)), -3.0 + 0.2 * rng.standard_normal((40, 3))]
+    )
     process = fitted(points, rows(mixture)(points))
     modes = find_modes(process, points)
     order = np.argsort(modes.centers[:, 0])
@@ -195,7 +211,9 @@ def test_modes_of_unequal_width_are_found_and_jumped_between():
 
 
 def test_jumps_between_modes_are_reversible():
-    roots = np.array([[[1.0, 0.0], [0.3, 0.5]], [[0.1, 0.0], [0.0, 0.4]], [[2.0, 0.0], [-1.0, 0.2]]])
+    roots = np.array(
+        [[[1.0, 0.0], [0.3, 0.5]], [[0.1, 0.0], [0.0, 0.4]], [[2.0, 0.0], [-1.0, 0.2]]]
+    )
     volumes = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
     modes = Modes(np.array([[0.0, 0.0], [6.0, 1.0], [-7.0, 4.0]]), roots, volumes)
     rng = np.random.default_rng(21)
@@ -235,7 +253,9 @@ def test_points_beyond_all_digits_of_the_others_are_not_learned():
     target, far = Gaussian(2), np.array([[1e52, -1e52]])
     first = target.sample(np.random.default_rng(20), 30)
     values, rng = rows(target)(first), np.random.default_rng(21)
-    learning = Learning(np.vstack([first, far]), np.append(values, -1e9), rng=rng, starts=range(29, 31))
+    learning = Learning(
+        np.vstack([first, far]), np.append(values, -1e9), rng=rng, starts=range(29, 31)
+    )
     assert len(learning.points) == len(learning.values) == 30
     learning.fit()
     draws = target.sample(np.random.default_rng(24), 5)
@@ -248,12 +268,15 @@ def test_points_beyond_all_digits_of_the_others_are_not_learned():
 def test_low_values_of_a_climb_are_not_learned_and_chains_start_at_high_ones():
     target, start = Gaussian(2), np.array([[30.0, 0.0]])
     first = np.vstack([target.sample(np.random.default_rng(22), 30), start])
-    learning = Learning(first, rows(target)(first), rng=np.random.default_rng(23), starts=range(30, 31))
+    learning = Learning(
+        first, rows(target)(first), rng=np.random.default_rng(23), starts=range(30, 31)
+    )
     learning.fit()
     points = learning.propose_last(100)
     n = len(learning.values)
     assert len(points) == 2 and np.all(np.linalg.norm(points - start, axis=1) < 10.0)
-    learning.tell(np.array([0.0, -1e4]))  # not what the surrogate foretells: the one is a mode, the other far below it
+    # not what the surrogate foretells: the one is a mode, the other far below it
+    learning.tell(np.array([0.0, -1e4]))
     assert len(learning.values) == n + 1 and learning.values[-1] == 0.0
     assert learning.left_out[1].tolist() == [-1e4]
     learning.fit()
@@ -310,7 +333,9 @@ def test_learning_goes_on_while_draws_are_deep_below_the_prediction_or_another_m
 
 
 def test_a_longer_run_learns_longer_for_what_no_draw_shows():
-    """Without an error, learning ends where it is worth as much as draws: at the root of 2 d times those left."""
+    """Without an error, learning ends where it is worth as much as draws: at the root of 2 d times
+    those left.
+    """
     target = Gaussian(3)
     first = target.sample(np.random.default_rng(0), 12)
     learning = Learning(first, rows(target)(first), rng=np.random.default_rng(1))

@@ -26,7 +26,9 @@ def wrong(x):
 def surrogate(request):
     rng = np.random.default_rng(0)
     x = np.vstack([2.0 * rng.standard_normal((40, 2)), rng.uniform(-5, 5, (20, 2))])
-    return Component.of(fit_to_draws(Seen(x, wrong(x), x[:40], np.full(x.shape, np.nan)), rng, request.param))
+    return Component.of(
+        fit_to_draws(Seen(x, wrong(x), x[:40], np.full(x.shape, np.nan)), rng, request.param)
+    )
 
 
 def plan(surrogate, **options):
@@ -55,9 +57,13 @@ def test_the_ratio_is_that_of_the_surrogates_density(surrogate):
     x, proposals = proposed(plan(surrogate, archive_probability=0.0, tempered_probability=0.0))
     ends = np.array([proposal.position for proposal in proposals])
     expected = surrogate.log_density(x) - surrogate.log_density(ends)
-    np.testing.assert_allclose([proposal.log_ratio for proposal in proposals], expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        [proposal.log_ratio for proposal in proposals], expected, rtol=1e-9, atol=1e-9
+    )
     assert {MOVES[proposal.move] for proposal in proposals} == {"surrogate"}
-    assert np.mean([proposal.moved for proposal in proposals]) > 0.5 and all(p.step_size == 0.4 for p in proposals)
+    assert np.mean([proposal.moved for proposal in proposals]) > 0.5 and all(
+        p.step_size == 0.4 for p in proposals
+    )
 
 
 def test_kinds_of_moves_have_their_probabilities(surrogate):
@@ -78,7 +84,11 @@ def test_the_ratio_of_a_tempered_move_is_between_nothing_and_the_surrogates(surr
     ratios = np.array([proposal.log_ratio for proposal in proposals]) - volumes
     large = np.abs(full) > 1e-3
     powers = ratios[large] / full[large]
-    assert large.sum() > 30 and flattest(2) - 1e-6 < powers.min() < 0.6 and 0.8 < powers.max() < 1.0 + 1e-6
+    assert (
+        large.sum() > 30
+        and flattest(2) - 1e-6 < powers.min() < 0.6
+        and 0.8 < powers.max() < 1.0 + 1e-6
+    )
 
 
 def test_a_chain_that_goes_nowhere_needs_no_evaluation(surrogate):
@@ -102,7 +112,11 @@ def test_proposals_side_by_side_are_those_of_one_after_the_other(surrogate):
 
 def test_a_plan_is_not_changed_by_proposing(surrogate):
     moves, rng = plan(surrogate), np.random.default_rng(6)
-    arrays = [moves.others[0].archive, *moves.mixture, *(a for a in surrogate.jit_state if isinstance(a, np.ndarray))]
+    arrays = [
+        moves.others[0].archive,
+        *moves.mixture,
+        *(a for a in surrogate.jit_state if isinstance(a, np.ndarray)),
+    ]
     copies = [a.copy() for a in arrays]
     for _ in range(100):
         moves.propose([rng], [np.ones(2)])

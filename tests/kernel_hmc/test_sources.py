@@ -1,4 +1,4 @@
-"""Sources of evaluations: steps beyond the draws, and points with exchanged blocks of coordinates."""
+"""Sources of evaluations: steps beyond the draws, and points with exchanged coordinate blocks."""
 
 import numpy as np
 import pytest
@@ -12,10 +12,14 @@ from kmc.surrogate.process import Seen
 
 
 def test_steps_follow_a_bend():
-    """From the ends of a half circle of radius 10, they leave it along its tangents, by about two local deviations."""
+    """From the ends of a half circle of radius 10, they leave it along its tangents, by about two
+    local deviations.
+    """
     rng = np.random.default_rng(1)
     angle = rng.uniform(0.0, np.pi, 2_000)
-    circle = 10.0 * np.column_stack([np.cos(angle), np.sin(angle)]) + 0.01 * rng.standard_normal((2_000, 2))
+    circle = 10.0 * np.column_stack([np.cos(angle), np.sin(angle)]) + 0.01 * rng.standard_normal(
+        (2_000, 2)
+    )
     steps = beyond(circle)
     assert steps.shape == (4_000, 2)
     # Six neighbors of 2,000 on a length of 31 have a standard deviation of some hundredths.
@@ -57,7 +61,10 @@ def found(x, most=100):
     ("x", "expected"),
     [
         ([1, 2], {(2, 1)}),
-        ([1, 2, 3, 4, 5, 6], {(2, 1, 4, 3, 6, 5), (4, 5, 6, 1, 2, 3), (2, 1, 3, 5, 4, 6), (3, 4, 1, 2, 5, 6)}),
+        (
+            [1, 2, 3, 4, 5, 6],
+            {(2, 1, 4, 3, 6, 5), (4, 5, 6, 1, 2, 3), (2, 1, 3, 5, 4, 6), (3, 4, 1, 2, 5, 6)},
+        ),
         # An odd one is before the groups, or behind them, with and without the sign of a weight.
         ([1, 2, 3], {(2, 1, 3), (2, 1, -3), (1, 3, 2), (-1, 3, 2)}),
     ],
@@ -70,7 +77,8 @@ def test_two_groups_change_places(x, expected):
 def test_no_point_is_its_own_exchange():
     assert found([1.0]) == set()
     assert found([2, 2]) == set()
-    assert found([1, 5, 1, 5]) == {(5, 1, 5, 1), (1, 1, 5, 5), (5, 1, 1, 5)}  # each of them is there once
+    # each of them is there once
+    assert found([1, 5, 1, 5]) == {(5, 1, 5, 1), (1, 1, 5, 5), (5, 1, 1, 5)}
     assert len(exchanges(np.array([1.0, 5.0, 1.0, 5.0]), 9)) == 3
     assert exchanges(np.zeros(4), 9).shape == (0, 4)
 
@@ -95,7 +103,9 @@ def two_labels(x):
 @pytest.mark.slow
 def test_a_run_that_starts_in_one_mode_finds_that_of_other_labels():
     start = ONE + np.random.default_rng(1).standard_normal((4, 2))
-    idata = kmc.sample(two_labels, dim=2, initial=start, draws=None, max_evaluations=500, seed=2, progress=False)
+    idata = kmc.sample(
+        two_labels, dim=2, initial=start, draws=None, max_evaluations=500, seed=2, progress=False
+    )
     first = idata.posterior["x"].values[..., 0] > 0
     error = 0.5 / np.sqrt(bulk_ess(first[..., None].astype(float))[0])
     assert error < 0.1 and abs(first.mean() - 0.5) < 4 * error
@@ -106,7 +116,9 @@ def test_without_exchanges_it_does_not(monkeypatch):
     """So that the test above says something."""
     monkeypatch.setattr("kmc.kernel_hmc.learning.ELSEWHERE", ())
     start = ONE + np.random.default_rng(1).standard_normal((4, 2))
-    idata = kmc.sample(two_labels, dim=2, initial=start, draws=None, max_evaluations=500, seed=2, progress=False)
+    idata = kmc.sample(
+        two_labels, dim=2, initial=start, draws=None, max_evaluations=500, seed=2, progress=False
+    )
     assert np.all(idata.posterior["x"].values[..., 0] > 0)
 
 
@@ -158,7 +170,9 @@ def test_far_below_a_surrogate_need_not_hold_to_more_than_a_tenth_of_the_depth(o
 
 def test_a_climb_ends_where_nothing_is_higher():
     """A mode that is 50 nats lower than the draws costs some evaluations, not the run."""
-    points, values, _ = climbed(FLANK, lambda x: 0.0, target=lambda x: -50.0 - 2.0 * np.sum((x - FAR) ** 2))
+    points, values, _ = climbed(
+        FLANK, lambda x: 0.0, target=lambda x: -50.0 - 2.0 * np.sum((x - FAR) ** 2)
+    )
     assert len(points) < 30 and values.max() > -55.0
 
 
@@ -168,8 +182,12 @@ def test_a_run_draws_from_a_mode_that_one_start_is_near(climbs, monkeypatch):
     """The others start in the other mode, and without climbs nothing shows that there are two."""
     if not climbs:
         monkeypatch.setattr("kmc.kernel_hmc.learning.AT_THE_END", ())
-    start = np.vstack([np.random.default_rng(8).standard_normal((3, 2)), FAR + np.array([2.5, 0.0])])
-    idata = kmc.sample(two_modes, dim=2, initial=start, draws=None, max_evaluations=500, seed=3, progress=False)
+    start = np.vstack(
+        [np.random.default_rng(8).standard_normal((3, 2)), FAR + np.array([2.5, 0.0])]
+    )
+    idata = kmc.sample(
+        two_modes, dim=2, initial=start, draws=None, max_evaluations=500, seed=3, progress=False
+    )
     far = idata.posterior["x"].values[..., 0] > 3.0
     if not climbs:
         assert not far.any()

@@ -33,7 +33,9 @@ def test_a_normal_is_learned_from_a_tenth_and_the_draws_are_right():
     assert ess.min() > 300
     z = (x.reshape(-1, 4).mean(axis=0) / sd) * np.sqrt(ess)
     assert np.abs(z).max() < 4
-    np.testing.assert_allclose(x.reshape(-1, 4).std(axis=0) / sd, 1.0, atol=4 / np.sqrt(2 * ess.min()))
+    np.testing.assert_allclose(
+        x.reshape(-1, 4).std(axis=0) / sd, 1.0, atol=4 / np.sqrt(2 * ess.min())
+    )
 
 
 @pytest.mark.slow
@@ -52,7 +54,9 @@ def test_the_seed_determines_the_draws_for_any_number_of_workers(executor):
     target = Gaussian(2, 0.5, 1.0)
     start = np.random.default_rng(4).standard_normal((8, 2))
     one = run(target, 2, start, max_evaluations=150, seed=5)
-    other = kmc.sample(target, dim=2, initial=start, max_evaluations=150, seed=5, executor=executor, **QUIET)
+    other = kmc.sample(
+        target, dim=2, initial=start, max_evaluations=150, seed=5, executor=executor, **QUIET
+    )
     np.testing.assert_array_equal(one["posterior"]["x"], other["posterior"]["x"])
 
 
@@ -66,7 +70,11 @@ def test_a_half_space_without_density_is_no_place_of_draws():
     x = idata["posterior"]["x"].values[..., 0]
     assert x.min() > -0.5
     axis, _, end = idata.attrs["surrogate_wall"].partition(" > ")
-    assert axis == "x[0]" and abs(float(end) + 0.5) < 0.1 and 0.02 < idata.attrs["surrogate_wall_share"] < 0.8
+    assert (
+        axis == "x[0]"
+        and abs(float(end) + 0.5) < 0.1
+        and 0.02 < idata.attrs["surrogate_wall_share"] < 0.8
+    )
     truth = np.exp(-0.125) / np.sqrt(2 * np.pi) / 0.6914624612740131  # mean of a normal above -1/2
     ess = float(arviz.ess(arviz.convert_to_dataset(x))["x"])
     assert ess > 250
@@ -80,25 +88,31 @@ def test_ask_and_tell_gives_the_draws_of_a_run():
     while not state.done:
         state.tell([target(x) for x in state.ask()])
     one = run(target, 2, start, max_evaluations=120, seed=11)
-    draws = one["posterior"]["x"].values  # at most one fewer, for a run evaluates its best start twice
+    # at most one fewer, for a run evaluates its best start twice
+    draws = one["posterior"]["x"].values
     np.testing.assert_array_equal(state.positions[:, : draws.shape[1]], draws)
 
 
 @pytest.mark.slow
 def test_noise_of_the_values_is_found_and_no_reason_to_learn_on():
     rng = np.random.default_rng(21)
-    noisy = kmc.Model(lambda x: -0.5 * float(x @ x) + rng.standard_normal() - 0.5, dim=3, noisy=True)
+    noisy = kmc.Model(
+        lambda x: -0.5 * float(x @ x) + rng.standard_normal() - 0.5, dim=3, noisy=True
+    )
     start = np.random.default_rng(22).standard_normal((8, 3))
     idata = kmc.sample(noisy, initial=start, max_evaluations=1000, seed=23, **QUIET)
     facts = idata["posterior"].attrs
-    assert facts["noise_sd"] == pytest.approx(1.0, abs=4.0 / np.sqrt(2.0 * facts["n_evaluations_warmup"]))
+    assert facts["noise_sd"] == pytest.approx(
+        1.0, abs=4.0 / np.sqrt(2.0 * facts["n_evaluations_warmup"])
+    )
     assert facts["n_evaluations_warmup"] < 300
     x = idata["posterior"]["x"].values
     ess = float(arviz.ess(arviz.convert_to_dataset(x))["x"].min())
     assert np.abs(x.mean(axis=(0, 1))).max() < 4.0 / np.sqrt(ess)
 
 
-# One step at a time; what the state has in common with others is in tests/samplers/test_sampler_state.py
+# One step at a time; what the state has in common with others is in
+# tests/samplers/test_sampler_state.py
 
 
 def density(x):
@@ -107,9 +121,20 @@ def density(x):
 
 def started(options=None, chains=2, **setup):
     initial = np.random.default_rng(0).standard_normal((chains, 2))
-    fields = {"draws": 50, "warmup": None, "max_evaluations": 600, "seed": np.random.SeedSequence(3)}
+    fields = {
+        "draws": 50,
+        "warmup": None,
+        "max_evaluations": 600,
+        "seed": np.random.SeedSequence(3),
+    }
     return (options or KernelHMC()).start(
-        SamplerSetup(dim=2, chains=chains, initial=initial, initial_log_density=density(initial), **(fields | setup))
+        SamplerSetup(
+            dim=2,
+            chains=chains,
+            initial=initial,
+            initial_log_density=density(initial),
+            **(fields | setup),
+        )
     )
 
 
@@ -149,15 +174,20 @@ def test_nothing_is_learned_after_the_freeze():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("options", "setup", "most"), [({"learning_share": 0.05}, {}, 30), ({}, {"warmup": 20}, 40)])
+@pytest.mark.parametrize(
+    ("options", "setup", "most"), [({"learning_share": 0.05}, {}, 30), ({}, {"warmup": 20}, 40)]
+)
 def test_learning_ends_with_its_share_or_what_was_asked_for(options, setup, most):
-    """Later points test the surrogate and are starts of chains, ten and one for each dimension, or are elsewhere."""
+    """Later points test the surrogate and are starts of chains, ten and one for each dimension, or
+    are elsewhere.
+    """
     state = started(KernelHMC(burn_in=0, **options), **setup)
     spent = len(state.setup.initial)
     while state.warming_up:
         points = state.propose()
         spent += len(points)
-        state.advance(density(points) + np.sin(9.0 * points[:, 0]))  # which takes more values to learn
+        # which takes more values to learn
+        state.advance(density(points) + np.sin(9.0 * points[:, 0]))
     assert most <= spent <= most + 10 + 2 + 2 + 2
 
 
@@ -166,7 +196,8 @@ def test_warm_up_ends_when_it_should():
     state.advance(density(state.propose()))
     state.end_warmup()
     points, _ = drive(state)
-    assert len(points) <= 4 + 12 + 2 + 2 + 5 * 2  # a batch, tests, exchanges, steps beyond, and the burn-in
+    # a batch, tests, exchanges, steps beyond, and the burn-in
+    assert len(points) <= 4 + 12 + 2 + 2 + 5 * 2
 
 
 def test_what_it_reports():
@@ -242,7 +273,12 @@ def test_a_function_without_any_gradient_changes_no_draw():
     start = np.random.default_rng(8).standard_normal((4, 2))
     one, other = (
         run(
-            lambda x: -0.5 * float(x @ x), 2, start, max_evaluations=120, seed=2, sampler=KernelHMC(gradients=gradients)
+            lambda x: -0.5 * float(x @ x),
+            2,
+            start,
+            max_evaluations=120,
+            seed=2,
+            sampler=KernelHMC(gradients=gradients),
         )
         for gradients in (None, lambda x: None)
     )
@@ -255,16 +291,27 @@ def test_a_run_with_gradients_is_resumed(tmp_path):
     """With a function that cannot be pickled."""
     sampler = KernelHMC(gradients=lambda x: -x if x[1] > 0 else None)
     start, path = np.random.default_rng(9).standard_normal((4, 2)), tmp_path / "run.zarr"
-    options = {"dim": 2, "initial": start, "max_evaluations": 150, "seed": 3, **QUIET, "sampler": sampler}
+    options = {
+        "dim": 2,
+        "initial": start,
+        "max_evaluations": 150,
+        "seed": 3,
+        **QUIET,
+        "sampler": sampler,
+    }
     expected = kmc.sample(lambda x: -0.5 * x @ x, **options)
-    kmc.sample(lambda x: -0.5 * x @ x, store=path, callback=lambda record: record.draw >= 5, **options)
+    kmc.sample(
+        lambda x: -0.5 * x @ x, store=path, callback=lambda record: record.draw >= 5, **options
+    )
     resumed = kmc.sample(lambda x: -0.5 * x @ x, store=path, resume=True, **options)
     np.testing.assert_array_equal(resumed["posterior"]["x"], expected["posterior"]["x"])
     assert resumed.attrs["n_gradients"] == expected.attrs["n_gradients"]
 
 
 def test_chains_start_at_draws_that_were_as_predicted():
-    """The others may be where the surrogate has mass and the density has none: a chain could be stuck there."""
+    """The others may be where the surrogate has mass and the density has none: a chain could be
+    stuck there.
+    """
     start = np.random.default_rng(20).standard_normal((8, 2))
     setup = SamplerSetup(
         dim=2,
@@ -288,14 +335,19 @@ def test_chains_start_at_draws_that_were_as_predicted():
 
 
 @pytest.mark.parametrize(
-    ("b", "sd", "seed"), slow_except([(0.03, 4.0, 1), (0.03, 4.0, 2), (0.1, 14.0, 1), (0.1, 14.0, 2)], [(0.03, 4.0, 2)])
+    ("b", "sd", "seed"),
+    slow_except([(0.03, 4.0, 1), (0.03, 4.0, 2), (0.1, 14.0, 1), (0.1, 14.0, 2)], [(0.03, 4.0, 2)]),
 )
 def test_the_ends_of_a_ridge_beyond_all_evaluations_are_not_cut_off(b, sd, seed):
-    """They were, without a warning, where the regression knew them: at 2.5 standard deviations by tens of nats."""
+    """They were, without a warning, where the regression knew them: at 2.5 standard deviations by
+    tens of nats.
+    """
     target = Banana(2, b)
     start = 2.0 * np.array([10.0, sd]) * np.random.default_rng(seed).standard_normal((4, 2))
     idata = run(target, 2, start, max_evaluations=1000, seed=seed)
-    (surrogate,) = (one.density for one in read(idata, kmc.Model(target, dim=2), "result").replicates)
+    (surrogate,) = (
+        one.density for one in read(idata, kmc.Model(target, dim=2), "result").replicates
+    )
     x = target.sample(np.random.default_rng(4), 4000)
     off = np.array([target(row) for row in x]) - surrogate.log_density(x)
     far = np.abs(x[:, 0]) > 2.3 * x[:, 0].std()

@@ -15,7 +15,9 @@ def funnel(x):
 
 
 def test_in_coordinates_of_a_funnel_chains_sample_the_density():
-    """Powers are those of the density in the new coordinates, also where chains exchange their states."""
+    """Powers are those of the density in the new coordinates, also where chains exchange their
+    states.
+    """
     rng = np.random.default_rng(1)
     driver = rng.standard_normal(60)
     points = np.column_stack([driver, np.exp(driver / 2)[:, None] * rng.standard_normal((60, 2))])
@@ -26,7 +28,8 @@ def test_in_coordinates_of_a_funnel_chains_sample_the_density():
     positions, _ = sample(learning.process, learning._chains, rng, blocks=600)
     draws = positions[100:, learning._chains.powers == 1.0]
     assert np.abs(learning.process.log_density(draws[-1]) - funnel(draws[-1])).std() < 0.05
-    # Means over the chains, of blocks that are hardly correlated over ten: errors of 0.02 and 0.015.
+    # Means over the chains, of blocks that are hardly correlated over ten: errors of 0.02 and
+    # 0.015.
     errors = draws[:, :, 0].mean(axis=1).reshape(50, 10).mean(axis=1).std() / np.sqrt(50)
     assert errors < 0.03
     assert abs(draws[:, :, 0].mean()) < 0.1
@@ -34,10 +37,14 @@ def test_in_coordinates_of_a_funnel_chains_sample_the_density():
 
 
 def test_trajectories_have_an_end():
-    """A draw far from the others makes an axis of any length, and a run would integrate for minutes."""
+    """A draw far from the others makes an axis of any length, and a run would integrate for
+    minutes.
+    """
     rng = np.random.default_rng(2)
     points = rng.standard_normal((30, 2))
-    process = first_fit(Seen(points, -0.5 * np.sum(points**2, axis=1), points, np.full(points.shape, np.nan)), rng)
+    process = first_fit(
+        Seen(points, -0.5 * np.sum(points**2, axis=1), points, np.full(points.shape, np.nan)), rng
+    )
     archive = np.vstack([points, [[1e9, 0.0]]])
     chains = tuned(process, Chains(points, np.ones(30), archive, MOVES), rng)
     assert chains.options.trajectory_length <= MOST_STEPS * chains.options.step_size

@@ -27,5 +27,7 @@ assert os.waitpid(child, 0)[1] == 0, "the fork did not wait"
 
 
 def test_it_goes_on_beside_evaluations_and_a_fork_waits_for_it():
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr

@@ -40,7 +40,9 @@ def test_a_right_gradient_passes():
     ids=["sign", "factor", "coordinate", "zero", "nan"],
 )
 def test_wrong_gradients_are_seen(wrong):
-    with pytest.warns(KmcWarning, match="The gradient disagrees with differences of the log-density"):
+    with pytest.warns(
+        KmcWarning, match="The gradient disagrees with differences of the log-density"
+    ):
         assert checked(wrong) > 0.05
 
 
@@ -53,7 +55,10 @@ def test_where_the_density_is_zero_nothing_is_compared():
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (np.zeros(2), r"gradients returned an array of shape \(2,\) at .*an array of shape \(3,\), or None"),
+        (
+            np.zeros(2),
+            r"gradients returned an array of shape \(2,\) at .*an array of shape \(3,\), or None",
+        ),
         (1.0, r"gradients returned an array of shape \(\) at"),
         ("steep", "gradients returned 'steep' at .*expected the gradient of the log-density"),
     ],
@@ -73,7 +78,9 @@ def test_the_function_may_modify_its_argument():
     np.testing.assert_array_equal(x, 1.0)
 
 
-@pytest.mark.parametrize("nothing", [None, [np.nan] * 3, [1.0, np.inf, 1.0]], ids=["none", "nan", "infinite"])
+@pytest.mark.parametrize(
+    "nothing", [None, [np.nan] * 3, [1.0, np.inf, 1.0]], ids=["none", "nan", "infinite"]
+)
 def test_a_gradient_may_be_missing_at_some_points(nothing):
     gradient = OccasionalGradient(lambda x: -x if x[0] > 0 else nothing)
     found = gradient(np.array([[1.0, 2.0, 3.0], [-1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))

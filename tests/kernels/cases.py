@@ -16,7 +16,8 @@ from kmc.kernels import (
 )
 
 DIM = 3
-TALL = np.array([[1.0, 0.2, 0.0], [0.3, 0.7, -0.4], [0.0, 0.5, 1.1], [-0.6, 0.1, 0.2]])  # from 3 coordinates to 4
+# from 3 coordinates to 4
+TALL = np.array([[1.0, 0.2, 0.0], [0.3, 0.7, -0.4], [0.0, 0.5, 1.1], [-0.6, 0.1, 0.2]])
 WIDE = np.array([[0.8, -0.3, 0.5], [0.1, 1.2, 0.4]])  # from 3 to 2
 DIAGONAL = np.array([0.6, 1.0, 1.4])
 
@@ -52,14 +53,20 @@ SMOOTH_RADIAL = {
     "imq 2.5": InverseMultiquadric(4.472, 2.5),
     "radial function": RadialFunction(PROFILES, bandwidth=1.7),
 }
-ROUGH_RADIAL = {"matern52": Matern52(2.5), "matern72": Matern72(2.6), "exponential": Exponential(2.2)}
+ROUGH_RADIAL = {
+    "matern52": Matern52(2.5),
+    "matern72": Matern72(2.6),
+    "exponential": Exponential(2.2),
+}
 DOT_PRODUCT = {
     "linear": Polynomial(degree=1, bandwidth=2.0),
     "quadratic": Polynomial(bandwidth=2.0),
     "polynomial": Polynomial(degree=5, offset=0.7, bandwidth=2.0),
     "homogeneous": Polynomial(degree=3, offset=0.0, bandwidth=1.5),
     "exponential dot": ExponentialDotProduct(2.0),
-    "dot function": DotProductFunction([np.cosh, np.sinh, np.cosh, np.sinh, np.cosh], bandwidth=1.8),
+    "dot function": DotProductFunction(
+        [np.cosh, np.sinh, np.cosh, np.sinh, np.cosh], bandwidth=1.8
+    ),
 }
 ATOMS = SMOOTH_RADIAL | ROUGH_RADIAL | DOT_PRODUCT
 
@@ -72,7 +79,10 @@ SMOOTH_COMPOSITES = {
     "mixed sum": 0.7 * Gaussian(2.0) + Polynomial(degree=3, bandwidth=2.0),
     "mixed product": Gaussian(2.0) * Polynomial(degree=2, bandwidth=2.0),
     "mixed twice": 1.3
-    * (Gaussian(3.0) * Polynomial(degree=1, bandwidth=2.0) * InverseMultiquadric(2.828, 1.0) + Gaussian(2.0)),
+    * (
+        Gaussian(3.0) * Polynomial(degree=1, bandwidth=2.0) * InverseMultiquadric(2.828, 1.0)
+        + Gaussian(2.0)
+    ),
     "diagonal": Metric(Gaussian(2.0), DIAGONAL),
     "tall": Metric(InverseMultiquadric(3.536, 1.0), TALL),
     "wide": Metric(Gaussian(2.0), WIDE),
@@ -82,7 +92,8 @@ SMOOTH_COMPOSITES = {
     "metric of mixed": Metric(
         Gaussian(2.0) * Polynomial(degree=2, bandwidth=2.0) + 0.5 * InverseMultiquadric(2.0), TALL
     ),
-    "mixed metrics": Metric(Gaussian(2.0), WIDE) * Metric(InverseMultiquadric(3.536, 1.0), DIAGONAL) + Gaussian(3.0),
+    "mixed metrics": Metric(Gaussian(2.0), WIDE) * Metric(InverseMultiquadric(3.536, 1.0), DIAGONAL)
+    + Gaussian(3.0),
 }
 ROUGH_COMPOSITES = {
     "matern sum": Matern52(3.0) + Gaussian(2.0),

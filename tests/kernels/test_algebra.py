@@ -34,7 +34,9 @@ def test_operators():
     assert Sum(A, Product(Scale(B, 2.0), LINEAR)) == A + 2 * B * LINEAR
 
 
-@pytest.mark.parametrize("combine", [lambda: A + 1, lambda: 1 + A, lambda: A * "2", lambda: A + None, lambda: A - B])
+@pytest.mark.parametrize(
+    "combine", [lambda: A + 1, lambda: 1 + A, lambda: A * "2", lambda: A + None, lambda: A - B]
+)
 def test_only_kernels_add(combine):
     with pytest.raises(TypeError):
         combine()
@@ -62,24 +64,41 @@ def test_parts_are_kernels():
 @pytest.mark.parametrize("parts", [(A, B), (A, USER), (USER, B)], ids=["built-in", "left", "right"])
 @pytest.mark.parametrize("order", range(5))
 def test_the_same_argument_combines_by_leibniz(parts, order):
-    """With programs and without: the sum of the derivatives; of the product, Σ C(k, j) f^(j) g^(k-j)."""
+    """With programs and without: the sum of the derivatives; of the product, Σ C(k, j) f^(j)
+    g^(k-j).
+    """
     s = np.linspace(0, 9, 13)
     f, g = (np.array(part.derivatives(s, 4)) for part in parts)
     binomial = [[1], [1, 1], [1, 2, 1], [1, 3, 3, 1], [1, 4, 6, 4, 1]]
-    product = [sum(c * f[j] * g[k - j] for j, c in enumerate(binomial[k])) for k in range(order + 1)]
+    product = [
+        sum(c * f[j] * g[k - j] for j, c in enumerate(binomial[k])) for k in range(order + 1)
+    ]
     np.testing.assert_allclose(Sum(*parts).derivatives(s, order), (f + g)[: order + 1], rtol=1e-13)
-    np.testing.assert_allclose(Product(*parts).derivatives(s, order), product, rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(Scale(parts[0], 0.3).derivatives(s, order), 0.3 * f[: order + 1], rtol=1e-14)
+    np.testing.assert_allclose(
+        Product(*parts).derivatives(s, order), product, rtol=1e-12, atol=1e-15
+    )
+    np.testing.assert_allclose(
+        Scale(parts[0], 0.3).derivatives(s, order), 0.3 * f[: order + 1], rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize(
-    "kernel", [A * B, A * USER, (A + USER) * B, 0.5 * LINEAR * Polynomial(3) + DotProductFunction([np.exp] * 5)]
+    "kernel",
+    [
+        A * B,
+        A * USER,
+        (A + USER) * B,
+        0.5 * LINEAR * Polynomial(3) + DotProductFunction([np.exp] * 5),
+    ],
 )
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_derivatives_of_composites_are_slopes(kernel, order):
     u = np.linspace(0.5, 4, 8)
     slopes = [
-        differences.gradient(lambda t: kernel.derivatives(t, order - 1)[-1], np.array([v]), 0.01)[0, 0] for v in u
+        differences.gradient(lambda t: kernel.derivatives(t, order - 1)[-1], np.array([v]), 0.01)[
+            0, 0
+        ]
+        for v in u
     ]
     np.testing.assert_allclose(kernel.derivatives(u, order)[-1], slopes, rtol=1e-8, atol=1e-11)
 
@@ -93,10 +112,14 @@ def test_argument_and_differentiability():
     assert (2 * Metric(Exponential(), [1.0]) + A).differentiability == 0
 
 
-@pytest.mark.parametrize("kernel", [A + LINEAR, A * LINEAR, 2 * (A * LINEAR), Metric(A, [1.0])], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [A + LINEAR, A * LINEAR, 2 * (A * LINEAR), Metric(A, [1.0])], ids=repr
+)
 def test_mixed_kernels_have_no_profile(kernel):
     for call in (kernel.derivatives, kernel.profile):
-        with pytest.raises(TypeError, match=r"use kmc.kernels.kernel_derivative\(kernel, name, x, y\)"):
+        with pytest.raises(
+            TypeError, match=r"use kmc.kernels.kernel_derivative\(kernel, name, x, y\)"
+        ):
             call(np.ones(3))
 
 
@@ -119,7 +142,13 @@ def test_kernels_are_values(kernel):
 
 
 def test_a_printed_kernel_makes_another():
-    for kernel in (A, 2 * A + B * Matern72(3), Polynomial(3, 0.5), Gaussian(np.float64(2)), Metric(A, cases.TALL)):
+    for kernel in (
+        A,
+        2 * A + B * Matern72(3),
+        Polynomial(3, 0.5),
+        Gaussian(np.float64(2)),
+        Metric(A, cases.TALL),
+    ):
         assert eval(repr(kernel), {**vars(kernels), "array": np.array}) == kernel
 
 

@@ -38,7 +38,10 @@ def test_each_derivative_is_the_slope_of_the_one_before(kernel, order):
     derivatives = kernel.derivatives(s, order)
     assert len(derivatives) == order + 1
     slopes = [
-        differences.gradient(lambda t: kernel.derivatives(t, order - 1)[-1], np.array([v]), 0.01 * v)[0, 0] for v in s
+        differences.gradient(
+            lambda t: kernel.derivatives(t, order - 1)[-1], np.array([v]), 0.01 * v
+        )[0, 0]
+        for v in s
     ]
     np.testing.assert_allclose(derivatives[-1], slopes, rtol=1e-8)
 
@@ -53,10 +56,14 @@ def test_smooth_profiles_at_coincidence(kernel):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "finite"), [(Matern52(2.0), 2), (Matern72(2.0), 3), (Exponential(2.0), 0)], ids=["5/2", "7/2", "1/2"]
+    ("kernel", "finite"),
+    [(Matern52(2.0), 2), (Matern72(2.0), 3), (Exponential(2.0), 0)],
+    ids=["5/2", "7/2", "1/2"],
 )
 def test_rough_profiles_at_coincidence(kernel, finite):
-    """Up to ``finite`` they are continuous, 2 finite derivatives in x exist, and what diverges is given as 0."""
+    """Up to ``finite`` they are continuous, 2 finite derivatives in x exist, and what diverges is
+    given as 0.
+    """
     assert kernel.differentiability == 2 * finite
     at = np.array(kernel.derivatives(np.array([0.0]), 4))[:, 0]
     near = np.array(kernel.derivatives(np.array([1e-16]), 4))[:, 0]  # a distance of 1e-8
@@ -67,10 +74,14 @@ def test_rough_profiles_at_coincidence(kernel, finite):
 
 
 def test_values_at_coincidence_of_the_matern_kernels():
-    """q' = -c/6 and q'' = c²/12 for 5/2 with c = 5/h²; -c/10, c²/60 and -c³/120 for 7/2 with c = 7/h²."""
+    """q' = -c/6 and q'' = c²/12 for 5/2 with c = 5/h²; -c/10, c²/60 and -c³/120 for 7/2 with c =
+    7/h².
+    """
     h = 1.7
     c = 5 / h**2
-    np.testing.assert_allclose(np.ravel(Matern52(h).derivatives([0.0], 2)), [1, -c / 6, c**2 / 12], rtol=1e-14)
+    np.testing.assert_allclose(
+        np.ravel(Matern52(h).derivatives([0.0], 2)), [1, -c / 6, c**2 / 12], rtol=1e-14
+    )
     c = 7 / h**2
     expected = [1, -c / 10, c**2 / 60, -(c**3) / 120]
     np.testing.assert_allclose(np.ravel(Matern72(h).derivatives([0.0], 3)), expected, rtol=1e-14)
@@ -97,7 +108,9 @@ def test_any_arguments(kernel):
         for row, some in zip(kernel.derivatives(other), expected):
             assert row.shape == s.shape
             np.testing.assert_allclose(row[0, 0, :5], some, rtol=1e-14)
-    np.testing.assert_allclose(kernel.profile(np.arange(4)), kernel.profile(np.arange(4.0)), rtol=1e-15)
+    np.testing.assert_allclose(
+        kernel.profile(np.arange(4)), kernel.profile(np.arange(4.0)), rtol=1e-15
+    )
     assert kernel.profile(np.empty((0, 3))).shape == (0, 3)
     assert np.ndim(kernel.profile(2.0)) == 0
 
@@ -120,7 +133,10 @@ def test_order_is_a_whole_number():
         (Matern52(1.3), reference.Matern(1.3, nu=2.5)),
         (Matern72(1.3), reference.Matern(1.3, nu=3.5)),
         (Exponential(1.3), reference.Matern(1.3, nu=0.5)),
-        (InverseMultiquadric(1.3 * np.sqrt(1.4), exponent=0.7), reference.RationalQuadratic(1.3, alpha=0.7)),
+        (
+            InverseMultiquadric(1.3 * np.sqrt(1.4), exponent=0.7),
+            reference.RationalQuadratic(1.3, alpha=0.7),
+        ),
     ],
     ids=lambda kernel: type(kernel).__name__,
 )
@@ -131,7 +147,9 @@ def test_against_scikit_learn(kernel, other):
 
 
 def test_limits():
-    """An inverse multiquadric of a large exponent, and of a bandwidth that grows with its root, is a Gaussian."""
+    """An inverse multiquadric of a large exponent, and of a bandwidth that grows with its root, is
+    a Gaussian.
+    """
     s, exponent = np.linspace(0, 10, 11), 1e9
     found = InverseMultiquadric(1.5 * np.sqrt(2.0 * exponent), exponent).profile(s)
     np.testing.assert_allclose(found, Gaussian(1.5).profile(s), rtol=1e-7)
@@ -161,4 +179,6 @@ def test_exponents_must_be_positive_and_finite(value):
 
 
 def test_no_exponent_makes_a_kernel_of_nan():
-    assert np.all(np.isfinite(InverseMultiquadric(exponent=5e-324).derivatives(np.array([0.0, 1.0]), 4)))
+    assert np.all(
+        np.isfinite(InverseMultiquadric(exponent=5e-324).derivatives(np.array([0.0, 1.0]), 4))
+    )

@@ -24,7 +24,10 @@ def test_each_derivative_is_the_slope_of_the_one_before(kernel, order):
     t = np.linspace(-5, 5, 21)
     row = kernel.derivatives(t, order)[-1]
     slopes = [
-        differences.gradient(lambda u: kernel.derivatives(u, order - 1)[-1], np.array([v]), 0.05)[0, 0] for v in t
+        differences.gradient(lambda u: kernel.derivatives(u, order - 1)[-1], np.array([v]), 0.05)[
+            0, 0
+        ]
+        for v in t
     ]
     np.testing.assert_allclose(row, slopes, rtol=1e-9, atol=1e-10)
 
@@ -47,8 +50,12 @@ def test_against_scikit_learn():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((20, 3)), rng.standard_normal((30, 3))
     expected = polynomial_kernel(x, y, degree=7, gamma=1 / 1.3**2, coef0=0.4)
-    np.testing.assert_allclose(Polynomial(7, 0.4, 1.3).profile(x @ y.T), expected, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(Polynomial(1, 0.49).profile(x @ y.T), DotProduct(0.7)(x, y), rtol=1e-13)
+    np.testing.assert_allclose(
+        Polynomial(7, 0.4, 1.3).profile(x @ y.T), expected, rtol=1e-11, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        Polynomial(1, 0.49).profile(x @ y.T), DotProduct(0.7)(x, y), rtol=1e-13
+    )
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,17 @@ def test_names(name, kernel):
 
 def test_objects_are_scaled():
     kernel = Gaussian(3.0) + 2.0 * Metric(Polynomial(3), [1.0, 2.0])
-    assert kernel_of(kernel, 2.0) == Gaussian(6.0) + 2.0 * Metric(Polynomial(3, bandwidth=2.0), [1.0, 2.0])
+    assert kernel_of(kernel, 2.0) == Gaussian(6.0) + 2.0 * Metric(
+        Polynomial(3, bandwidth=2.0), [1.0, 2.0]
+    )
     assert kernel_of(kernel, 1.0) == kernel
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match=r"kernel='rbf': expected 'gaussian', 'inverse-multiquadric', .*, or a kernel"):
+    with pytest.raises(
+        ValueError,
+        match=r"kernel='rbf': expected 'gaussian', 'inverse-multiquadric', .*, or a kernel",
+    ):
         kernel_of("rbf", 1.0)
 
 

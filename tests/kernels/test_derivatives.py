@@ -38,7 +38,9 @@ UP_TO_4 = [index for index in product(range(4), repeat=DIM) if 1 <= sum(index) <
 @pytest.fixture(scope="module")
 def points():
     """Two and two, no pair closer than about one."""
-    return np.array([[0.3, -0.8, 0.5], [1.1, 0.4, -0.9]]), np.array([[-0.7, 0.6, 0.2], [0.2, 0.9, 1.3]])
+    return np.array([[0.3, -0.8, 0.5], [1.1, 0.4, -0.9]]), np.array(
+        [[-0.7, 0.6, 0.2], [0.2, 0.9, 1.3]]
+    )
 
 
 def differences(kernel, name, x, y):
@@ -72,7 +74,9 @@ def test_smooth_kernels_at_coincident_points(kernel, name, points):
 @names
 @pytest.mark.parametrize("kernel", cases.ROUGH_COMPOSITES.values(), ids=cases.ROUGH_COMPOSITES)
 def test_matern_kernels_continue_to_coincident_points(kernel, name, points):
-    """All nine exist there (four derivatives in all), and are the limit of those at close points, both finite."""
+    """All nine exist there (four derivatives in all), and are the limit of those at close points,
+    both finite.
+    """
     x, _ = points
     at = kernel_derivative(kernel, name, x, x)[0, 0]
     near = kernel_derivative(kernel, name, x, x + 1e-7 / np.sqrt(3))[0, 0]
@@ -89,10 +93,14 @@ def test_matern_kernels_at_coincident_points(kernel):
     }  # fmt: skip
     for name, limit in expected.items():
         diagonal = np.array([row[a] for a, row in enumerate(kernel_derivative(kernel, name, x, x))])
-        np.testing.assert_allclose(diagonal, np.broadcast_to(limit, diagonal.shape), rtol=1e-14, atol=1e-14)
+        np.testing.assert_allclose(
+            diagonal, np.broadcast_to(limit, diagonal.shape), rtol=1e-14, atol=1e-14
+        )
 
 
-@pytest.mark.parametrize("kernel", [Exponential(2.0), Metric(Exponential(2.0), cases.TALL)], ids=["plain", "metric"])
+@pytest.mark.parametrize(
+    "kernel", [Exponential(2.0), Metric(Exponential(2.0), cases.TALL)], ids=["plain", "metric"]
+)
 def test_the_exponential_kernel_at_coincident_points_is_flat_by_convention(kernel):
     x = np.random.default_rng(4).standard_normal((40, 3))
     for name in ORDERS:
@@ -103,14 +111,22 @@ def test_the_exponential_kernel_at_coincident_points_is_flat_by_convention(kerne
 @names
 @pytest.mark.parametrize(
     "kernel",
-    [Gaussian(1.5), Matern52(1.5), Metric(InverseMultiquadric(2.121, 1.0), cases.TALL), Gaussian() + Exponential()],
+    [
+        Gaussian(1.5),
+        Matern52(1.5),
+        Metric(InverseMultiquadric(2.121, 1.0), cases.TALL),
+        Gaussian() + Exponential(),
+    ],
 )
 def test_digits_far_from_the_origin(kernel, name):
     """Points on a grid of 2^-20, so that adding the offset is exact."""
     rng = np.random.default_rng(5)
     x, y = (np.rint(rng.standard_normal((6, 3)) * 2**20) / 2**20 for _ in range(2))
     y[:2] = x[:2]
-    near, far = kernel_derivative(kernel, name, x, y), kernel_derivative(kernel, name, x + 1e6, y + 1e6)
+    near, far = (
+        kernel_derivative(kernel, name, x, y),
+        kernel_derivative(kernel, name, x + 1e6, y + 1e6),
+    )
     np.testing.assert_allclose(far, near, rtol=1e-12, atol=1e-12 * np.abs(near).max())
 
 
@@ -123,7 +139,10 @@ def test_metrics_go_to_the_parts(points):
     apart = Metric(a, outer @ inner) * Metric(b, outer @ inner) + Metric(c, outer @ inner)
     for name in ORDERS:
         np.testing.assert_allclose(
-            kernel_derivative(together, name, x, y), kernel_derivative(apart, name, x, y), rtol=1e-12, atol=1e-13
+            kernel_derivative(together, name, x, y),
+            kernel_derivative(apart, name, x, y),
+            rtol=1e-12,
+            atol=1e-13,
         )
 
 
@@ -167,7 +186,9 @@ def test_bad_names_and_kernels():
         kernel_derivative("gaussian", "k", x, x)
     with pytest.raises(ValueError, match="matrix has 2 columns, but the points have 3 coordinates"):
         kernel_derivative(Metric(Gaussian(), [1.0, 2.0]), "k", x, x)
-    with pytest.raises(ValueError, match="matrix has 3 columns, but the metric around it has 2 rows"):
+    with pytest.raises(
+        ValueError, match="matrix has 3 columns, but the metric around it has 2 rows"
+    ):
         kernel_derivative(Metric(Metric(Gaussian(), np.eye(3)), cases.WIDE), "k", x, x)
 
 
@@ -179,14 +200,20 @@ def test_each_is_the_derivative_of_the_one_before(kernel):
         last = np.flatnonzero(index)[-1]
         before = np.array(index) - (np.arange(DIM) == last)
         shift = step * (np.arange(DIM) == last)
-        numeric = (derivative(kernel, before, X + shift, Y) - derivative(kernel, before, X - shift, Y)) / (2 * step)
-        np.testing.assert_allclose(derivative(kernel, index, X, Y), numeric, rtol=1e-6, atol=1e-7, err_msg=str(index))
+        numeric = (
+            derivative(kernel, before, X + shift, Y) - derivative(kernel, before, X - shift, Y)
+        ) / (2 * step)
+        np.testing.assert_allclose(
+            derivative(kernel, index, X, Y), numeric, rtol=1e-6, atol=1e-7, err_msg=str(index)
+        )
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_those_that_have_a_name(kernel):
     eye = np.eye(DIM, dtype=int)
-    np.testing.assert_allclose(derivative(kernel, 0 * eye[0], X, Y), kernel_derivative(kernel, "k", X, Y))
+    np.testing.assert_allclose(
+        derivative(kernel, 0 * eye[0], X, Y), kernel_derivative(kernel, "k", X, Y)
+    )
     gradient = np.stack([derivative(kernel, one, X, Y) for one in eye], axis=2)
     np.testing.assert_allclose(gradient, kernel_derivative(kernel, "x", X, Y), atol=1e-14)
     laplacian = sum(derivative(kernel, 2 * one, X, Y) for one in eye)
@@ -198,7 +225,9 @@ def test_hermite_polynomials_are_derivatives_of_the_gaussian():
     for order in range(5):
         he = np.polynomial.hermite_e.hermeval(z, np.eye(5)[order])
         expected = (-1) ** order * he * np.exp(-0.5 * z**2)
-        np.testing.assert_allclose(derivative(Gaussian(), (order,), z, np.zeros((1, 1))), expected, atol=1e-14)
+        np.testing.assert_allclose(
+            derivative(Gaussian(), (order,), z, np.zeros((1, 1))), expected, atol=1e-14
+        )
 
 
 def test_the_kink_has_slope_zero():

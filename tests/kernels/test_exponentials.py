@@ -4,11 +4,18 @@ from kmc.kernels import exponential, exponentials
 
 
 def test_exact_to_rounding():
-    x = -np.concatenate([np.linspace(0, 700, 100_001), np.logspace(-300, 2, 20_001), [0.0, np.log(2) / 2, np.log(2)]])
+    x = -np.concatenate(
+        [
+            np.linspace(0, 700, 100_001),
+            np.logspace(-300, 2, 20_001),
+            [0.0, np.log(2) / 2, np.log(2)],
+        ]
+    )
     out = np.empty_like(x)
     exponentials(x, out)
     exact = np.exp(x.astype(np.longdouble))
-    assert np.max(np.abs(out - exact) / np.spacing(exact.astype(float))) < 1.5  # one, and that of the longdouble
+    # one, and that of the longdouble
+    assert np.max(np.abs(out - exact) / np.spacing(exact.astype(float))) < 1.5
     assert (out[x == 0] == 1.0).all()
 
 
@@ -35,7 +42,9 @@ def test_nan_stays():
 
 
 def test_one_is_as_many():
-    """The vectorized loop and its scalar remainder round alike: a result does not depend on where in a block it is."""
+    """The vectorized loop and its scalar remainder round alike: a result does not depend on where
+    in a block it is.
+    """
     x = -np.random.default_rng(0).random(37) * 50
     out = np.empty(37)
     exponentials(x, out)

@@ -42,7 +42,9 @@ def test_the_mean_of_the_cosines_is_the_kernel(kernel):
     error = waves.std(axis=0) / np.sqrt(len(waves))
     exact = kernel_derivative(kernel, "k", r, np.zeros((1, 3)))[:, 0]
     assert (np.abs(waves.mean(axis=0) - exact) < 4 * error).all()
-    np.testing.assert_allclose(amplitude**2, kernel_derivative(kernel, "k", r[:1], r[:1])[0, 0], rtol=1e-14)
+    np.testing.assert_allclose(
+        amplitude**2, kernel_derivative(kernel, "k", r[:1], r[:1])[0, 0], rtol=1e-14
+    )
 
 
 def test_draws_follow_the_seed():
@@ -52,7 +54,9 @@ def test_draws_follow_the_seed():
     np.testing.assert_array_equal(first, frequencies(kernel, 10, 2, 3)[0])
 
 
-@pytest.mark.parametrize("kernel", [Polynomial(), RadialFunction([np.exp]), Gaussian() * Polynomial()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [Polynomial(), RadialFunction([np.exp]), Gaussian() * Polynomial()], ids=repr
+)
 def test_kernels_without_known_frequencies(kernel):
     with pytest.raises(TypeError, match="its frequencies are not known, only those of sums"):
         frequencies(kernel, 10, 2, np.random.default_rng(0))

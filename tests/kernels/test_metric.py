@@ -13,7 +13,9 @@ def test_map():
 
 @pytest.mark.parametrize("dim", [2, 7, 33])
 def test_equal_points_stay_equal(dim):
-    """To the last bit, wherever they stand: the exponential kernel's q' is infinite next to coincidence."""
+    """To the last bit, wherever they stand: the exponential kernel's q' is infinite next to
+    coincidence.
+    """
     rng = np.random.default_rng(dim)
     x = np.tile(rng.standard_normal(dim), (37, 1))
     image = Metric(Exponential(), rng.standard_normal((dim, dim))).map(x)

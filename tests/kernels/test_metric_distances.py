@@ -11,13 +11,18 @@ def test_they_keep_their_digits_far_from_the_origin(dim, offset):
     rng = np.random.default_rng(1)
     x, y = offset + rng.standard_normal((40, dim)), offset + rng.standard_normal((20, dim))
     s = squared_distances(x, y)
-    # cdist subtracts first, so the offset costs it nothing; three sums of d squares round to a few eps of their size.
-    np.testing.assert_allclose(s, cdist(x, y, "sqeuclidean"), rtol=0, atol=1e-15 * (10 + dim) * s.max())
+    # cdist subtracts first, so the offset costs it nothing; three sums of d squares round to a few
+    # eps of their size.
+    np.testing.assert_allclose(
+        s, cdist(x, y, "sqeuclidean"), rtol=0, atol=1e-15 * (10 + dim) * s.max()
+    )
 
 
 @pytest.mark.parametrize("separation", [1e-1, 1e-3, 1e-6])
 def test_close_pairs_keep_their_digits(separation):
-    """The distance of a pair is off by the rounding of its centered coordinates, however close the pair."""
+    """The distance of a pair is off by the rounding of its centered coordinates, however close the
+    pair.
+    """
     rng = np.random.default_rng(3)
     x = rng.standard_normal((50, 4))
     y = x + separation * rng.standard_normal((50, 4))
@@ -52,7 +57,9 @@ def test_no_points():
 
 def test_nan_is_not_hidden():
     x = np.array([[0.0], [np.nan]])
-    np.testing.assert_array_equal(np.isnan(squared_distances(x, np.ones((2, 1)))), [[False, False], [True, True]])
+    np.testing.assert_array_equal(
+        np.isnan(squared_distances(x, np.ones((2, 1)))), [[False, False], [True, True]]
+    )
 
 
 def test_median_distance():

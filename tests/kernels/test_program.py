@@ -43,7 +43,10 @@ def slow(kernel, s, order):
         else:
             g, f = stack.pop(), stack.pop()
             binomial = [[1], [1, 1], [1, 2, 1], [1, 3, 3, 1], [1, 4, 6, 4, 1]]
-            product = [sum(c * f[j] * g[k - j] for j, c in enumerate(binomial[k])) for k in range(order + 1)]
+            product = [
+                sum(c * f[j] * g[k - j] for j, c in enumerate(binomial[k]))
+                for k in range(order + 1)
+            ]
             stack.append(f + g if code == 3 else np.array(product))
     (result,) = stack
     return result
@@ -54,7 +57,9 @@ def _atom(code, first, second):
         return Gaussian(np.sqrt(0.5 / first))
     if code == 1:
         return InverseMultiquadric(first**-0.5, second)
-    return {0: Matern72, 1: Matern52, 3: Exponential}[int(second)](np.sqrt({0: 7, 1: 5, 3: 1}[int(second)] / first))
+    return {0: Matern72, 1: Matern52, 3: Exponential}[int(second)](
+        np.sqrt({0: 7, 1: 5, 3: 1}[int(second)] / first)
+    )
 
 
 @radial
@@ -65,12 +70,21 @@ def test_the_machine_runs_the_algebra(kernel, order):
     code = program(kernel)
     stack = stack_for(code, len(s))
     run_program(code, s, order, stack)
-    np.testing.assert_allclose(stack[0, : order + 1], slow(kernel, s, order), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        stack[0, : order + 1], slow(kernel, s, order), rtol=1e-12, atol=1e-14
+    )
     np.testing.assert_array_equal(stack[0, : order + 1], kernel.derivatives(s, order))
 
 
 @pytest.mark.parametrize(
-    "kernel", [RadialFunction([np.exp]), A + RadialFunction([np.exp]), Polynomial(), A * Polynomial(), Metric(A, [1.0])]
+    "kernel",
+    [
+        RadialFunction([np.exp]),
+        A + RadialFunction([np.exp]),
+        Polynomial(),
+        A * Polynomial(),
+        Metric(A, [1.0]),
+    ],
 )
 def test_other_kernels_have_none(kernel):
     assert program(kernel) is None

@@ -1,4 +1,6 @@
-"""Likelihoods are those of scipy.stats, their gradients those of finite differences, their draws of these moments."""
+"""Likelihoods are those of scipy.stats, their gradients those of finite differences, their draws of
+these moments.
+"""
 
 import numpy as np
 import pytest
@@ -27,7 +29,14 @@ REAL = OUT + RNG.normal(size=N)
 POSITIVE = OUT * np.exp(0.4 * RNG.normal(size=N))
 COUNTS = RNG.poisson(OUT)
 ERRORS = RNG.uniform(0.2, 0.6, N)
-P = {"sigma": 0.7, "jitter": 0.3, "rel": 0.2, "df": 3.5, "phi": 2.5, "each": RNG.uniform(0.5, 1.0, N)}
+P = {
+    "sigma": 0.7,
+    "jitter": 0.3,
+    "rel": 0.2,
+    "df": 3.5,
+    "phi": 2.5,
+    "each": RNG.uniform(0.5, 1.0, N),
+}
 COV = 0.5 * np.exp(-np.abs(np.subtract.outer(np.arange(N), np.arange(N))))
 
 MIXED = np.sqrt(ERRORS**2 + 0.3**2 + (0.2 * OUT) ** 2)
@@ -40,8 +49,18 @@ REFERENCES = {
         scipy.stats.norm(OUT, MIXED),
         REAL,
     ),
-    "normal, relative alone": (Normal(REAL, relative=0.2), OUT, scipy.stats.norm(OUT, 0.2 * OUT), REAL),
-    "log-normal": (LogNormal(POSITIVE, "sigma"), OUT, scipy.stats.lognorm(0.7, scale=OUT), POSITIVE),
+    "normal, relative alone": (
+        Normal(REAL, relative=0.2),
+        OUT,
+        scipy.stats.norm(OUT, 0.2 * OUT),
+        REAL,
+    ),
+    "log-normal": (
+        LogNormal(POSITIVE, "sigma"),
+        OUT,
+        scipy.stats.lognorm(0.7, scale=OUT),
+        POSITIVE,
+    ),
     "student": (StudentT(REAL, "df", "sigma"), OUT, scipy.stats.t(3.5, OUT, 0.7), REAL),
     "student, sum": (
         StudentT(REAL, 4, [ERRORS, "jitter"], relative="rel"),
@@ -104,7 +123,9 @@ def test_a_value_equal_to_its_bound_is_censored(name):
     found = cls(BOUNDED, *names, lower=1.5, upper=2.5).log_likelihoods(OUT, P)
     low, high = BOUNDED == 1.5, BOUNDED == 2.5
     assert low.any() and high.any() and not (low | high).all()
-    expected = np.where(low, reference.logcdf(1.5), np.where(high, reference.logsf(2.5), reference.logpdf(BOUNDED)))
+    expected = np.where(
+        low, reference.logcdf(1.5), np.where(high, reference.logsf(2.5), reference.logpdf(BOUNDED))
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
@@ -127,7 +148,9 @@ def test_far_tails_of_censored_data_are_finite():
 def test_correlated_errors_have_the_joint_density_of_scipy():
     likelihood = MultivariateNormal(REAL, COV)
     each = likelihood.log_likelihoods(OUT, {})
-    assert each.sum() == pytest.approx(scipy.stats.multivariate_normal(OUT, COV).logpdf(REAL), rel=1e-12)
+    assert each.sum() == pytest.approx(
+        scipy.stats.multivariate_normal(OUT, COV).logpdf(REAL), rel=1e-12
+    )
     first = scipy.stats.multivariate_normal(OUT[:3], COV[:3, :3]).logpdf(REAL[:3])
     assert each[:3].sum() == pytest.approx(first, rel=1e-12)
     some = np.where(np.arange(N) == 2, np.nan, REAL)
@@ -135,7 +158,9 @@ def test_correlated_errors_have_the_joint_density_of_scipy():
     reference = scipy.stats.multivariate_normal(OUT[kept], COV[np.ix_(kept, kept)])
     found = MultivariateNormal(some, COV).log_likelihoods(np.where(kept, OUT, np.nan), {})
     assert found[2] == 0.0 and found.sum() == pytest.approx(reference.logpdf(REAL[kept]), rel=1e-12)
-    assert np.all(MultivariateNormal(REAL, lambda p: COV - np.eye(N)).log_likelihoods(OUT, {}) == -np.inf)
+    assert np.all(
+        MultivariateNormal(REAL, lambda p: COV - np.eye(N)).log_likelihoods(OUT, {}) == -np.inf
+    )
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
@@ -191,7 +216,9 @@ def test_draws_are_censored_as_the_data_are(name):
     draws = np.array([likelihood.draw(OUT, P, rng) for _ in range(n)])
     assert draws.min() == 1.5 and draws.max() == 2.5
     share = reference.cdf(1.5)
-    assert np.all(np.abs((draws == 1.5).mean(axis=0) - share) < 4.5 * np.sqrt(share * (1 - share) / n) + 1e-3)
+    assert np.all(
+        np.abs((draws == 1.5).mean(axis=0) - share) < 4.5 * np.sqrt(share * (1 - share) / n) + 1e-3
+    )
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -203,14 +230,25 @@ def test_missing_data_add_nothing_whatever_the_output(name):
         "Bernoulli": lambda: Bernoulli(gaps),
         "Poisson": lambda: Poisson(gaps),
     }
-    made |= {"NegativeBinomial": lambda: NegativeBinomial(gaps, "phi"), "LogNormal": lambda: LogNormal(gaps, "sigma")}
-    made |= {"Normal": lambda: Normal(gaps, "sigma"), "StudentT": lambda: StudentT(gaps, "df", "sigma")}
+    made |= {
+        "NegativeBinomial": lambda: NegativeBinomial(gaps, "phi"),
+        "LogNormal": lambda: LogNormal(gaps, "sigma"),
+    }
+    made |= {
+        "Normal": lambda: Normal(gaps, "sigma"),
+        "StudentT": lambda: StudentT(gaps, "df", "sigma"),
+    }
     some = made[type(likelihood).__name__]()
     assert some.can_draw and np.isnan(some.observed[3])
     unknown = np.where(np.arange(N) == 3, np.nan, out)
     found = some.log_likelihoods(unknown, P)
     along, by_name = some.gradients(unknown, P)
-    assert found[3] == 0.0 and along[3] == 0.0 and np.isfinite(found).all() and np.isfinite(along).all()
+    assert (
+        found[3] == 0.0
+        and along[3] == 0.0
+        and np.isfinite(found).all()
+        and np.isfinite(along).all()
+    )
     assert all(np.isfinite(each).all() for each in by_name.values())
     np.testing.assert_array_equal(found, some.log_likelihoods(out, P))
     drawn = some.draw(unknown, P, np.random.default_rng(0))
@@ -219,7 +257,10 @@ def test_missing_data_add_nothing_whatever_the_output(name):
 
 
 def test_where_the_density_is_zero():
-    assert LogNormal([1.0, 1.0], 0.5).log_likelihoods([0.0, -1.0], {}).tolist() == [-np.inf, -np.inf]
+    assert LogNormal([1.0, 1.0], 0.5).log_likelihoods([0.0, -1.0], {}).tolist() == [
+        -np.inf,
+        -np.inf,
+    ]
     assert Poisson([0, 1]).log_likelihoods([0.0, 0.0], {}).tolist() == [0.0, -np.inf]
     assert Poisson([0]).log_likelihoods([-1.0], {}) == -np.inf
     assert NegativeBinomial([0], 2.0).log_likelihoods([-1.0], {}) == -np.inf
@@ -263,40 +304,130 @@ def test_a_custom_likelihood_may_have_its_gradient():
             rtol=1e-6,
         )
     assert exact.names == ("sigma",) and not exact.can_draw and isinstance(exact, Likelihood)
-    with pytest.raises(TypeError, match=r"Custom gives no draws: simulate data with kmc\.predictive"):
+    with pytest.raises(
+        TypeError, match=r"Custom gives no draws: simulate data with kmc\.predictive"
+    ):
         exact.draw(OUT, P, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
-        (lambda: Normal([1.0]), TypeError, r"sd=None and relative=None: expected a standard deviation in one"),
-        (lambda: Normal([1.0], 0.0), ValueError, r"sd=0\.: expected positive numbers, or the name of a parameter"),
+        (
+            lambda: Normal([1.0]),
+            TypeError,
+            r"sd=None and relative=None: expected a standard deviation in one",
+        ),
+        (
+            lambda: Normal([1.0], 0.0),
+            ValueError,
+            r"sd=0\.: expected positive numbers, or the name of a parameter",
+        ),
         (lambda: Normal([1.0], True), TypeError, r"sd=True: expected positive numbers"),
-        (lambda: Normal([1.0, 2.0, 3.0], [1.0, 2.0]), ValueError, r"sd has the shape \(2,\): .* data, \(3,\)"),
-        (lambda: Normal([np.nan], 1.0), ValueError, r"observed=\[nan\]: expected at least one number"),
-        (lambda: Normal([np.inf], 1.0), ValueError, r"observed=\[inf\]: expected finite numbers, or NaN where"),
-        (lambda: Normal(["a"], 1.0), ValueError, r"observed does not convert to an array of numbers"),
-        (lambda: Normal([3.0], 1.0, upper=2.0), ValueError, r"observed has the value 3: expected at most upper=2\.0"),
-        (lambda: Normal([3.0], 1.0, lower=4.0), ValueError, r"observed has the value 3: expected at least lower=4"),
-        (lambda: Normal([3.0], 1.0, lower=4, upper=2), ValueError, r"lower=4 and upper=2: expected lower bounds"),
-        (lambda: Normal([3.0], 1.0, observe=2), TypeError, r"observe=2: expected a function of the outputs and"),
-        (lambda: LogNormal([0.0], 1.0), ValueError, r"observed has the value 0: expected positive numbers"),
-        (lambda: LogNormal([1.0], 1.0, lower=0.0), ValueError, r"lower has the value 0: expected positive numbers"),
-        (lambda: LogNormal([1.0], None), TypeError, r"sd=None: expected the standard deviation of the data's log"),
-        (lambda: StudentT([1.0], 3.0), TypeError, r"scale=None and relative=None: expected a scale"),
+        (
+            lambda: Normal([1.0, 2.0, 3.0], [1.0, 2.0]),
+            ValueError,
+            r"sd has the shape \(2,\): .* data, \(3,\)",
+        ),
+        (
+            lambda: Normal([np.nan], 1.0),
+            ValueError,
+            r"observed=\[nan\]: expected at least one number",
+        ),
+        (
+            lambda: Normal([np.inf], 1.0),
+            ValueError,
+            r"observed=\[inf\]: expected finite numbers, or NaN where",
+        ),
+        (
+            lambda: Normal(["a"], 1.0),
+            ValueError,
+            r"observed does not convert to an array of numbers",
+        ),
+        (
+            lambda: Normal([3.0], 1.0, upper=2.0),
+            ValueError,
+            r"observed has the value 3: expected at most upper=2\.0",
+        ),
+        (
+            lambda: Normal([3.0], 1.0, lower=4.0),
+            ValueError,
+            r"observed has the value 3: expected at least lower=4",
+        ),
+        (
+            lambda: Normal([3.0], 1.0, lower=4, upper=2),
+            ValueError,
+            r"lower=4 and upper=2: expected lower bounds",
+        ),
+        (
+            lambda: Normal([3.0], 1.0, observe=2),
+            TypeError,
+            r"observe=2: expected a function of the outputs and",
+        ),
+        (
+            lambda: LogNormal([0.0], 1.0),
+            ValueError,
+            r"observed has the value 0: expected positive numbers",
+        ),
+        (
+            lambda: LogNormal([1.0], 1.0, lower=0.0),
+            ValueError,
+            r"lower has the value 0: expected positive numbers",
+        ),
+        (
+            lambda: LogNormal([1.0], None),
+            TypeError,
+            r"sd=None: expected the standard deviation of the data's log",
+        ),
+        (
+            lambda: StudentT([1.0], 3.0),
+            TypeError,
+            r"scale=None and relative=None: expected a scale",
+        ),
         (lambda: StudentT([1.0], -3.0, 1.0), ValueError, r"df=-3\.: expected positive numbers"),
-        (lambda: Poisson([0.5]), ValueError, r"observed has the value 0\.5: expected whole numbers from 0"),
-        (lambda: NegativeBinomial([-1], 1.0), ValueError, r"observed has the value -1: expected whole numbers"),
-        (lambda: Binomial([3], 2), ValueError, r"observed has the value 3: expected at most the number of trials, n=2"),
-        (lambda: Binomial([3], 3.5), ValueError, r"n has the value 3\.5: expected whole numbers of at least 1"),
+        (
+            lambda: Poisson([0.5]),
+            ValueError,
+            r"observed has the value 0\.5: expected whole numbers from 0",
+        ),
+        (
+            lambda: NegativeBinomial([-1], 1.0),
+            ValueError,
+            r"observed has the value -1: expected whole numbers",
+        ),
+        (
+            lambda: Binomial([3], 2),
+            ValueError,
+            r"observed has the value 3: expected at most the number of trials, n=2",
+        ),
+        (
+            lambda: Binomial([3], 3.5),
+            ValueError,
+            r"n has the value 3\.5: expected whole numbers of at least 1",
+        ),
         (lambda: Bernoulli([2]), ValueError, r"observed has the value 2: expected 0 or 1"),
-        (lambda: MultivariateNormal([[1.0]], [[1.0]]), ValueError, r"observed has the shape \(1, 1\): expected \(n,\)"),
-        (lambda: MultivariateNormal([1.0], np.eye(2)), ValueError, r"cov has the shape \(2, 2\): expected \(1, 1\)"),
-        (lambda: MultivariateNormal([1.0, 2.0], [[1, 2], [0, 1]]), ValueError, r"cov is not symmetric"),
+        (
+            lambda: MultivariateNormal([[1.0]], [[1.0]]),
+            ValueError,
+            r"observed has the shape \(1, 1\): expected \(n,\)",
+        ),
+        (
+            lambda: MultivariateNormal([1.0], np.eye(2)),
+            ValueError,
+            r"cov has the shape \(2, 2\): expected \(1, 1\)",
+        ),
+        (
+            lambda: MultivariateNormal([1.0, 2.0], [[1, 2], [0, 1]]),
+            ValueError,
+            r"cov is not symmetric",
+        ),
         (lambda: MultivariateNormal([1.0], [[-1.0]]), ValueError, r"cov is not positive-definite"),
         (lambda: Custom(3), TypeError, r"f=3: expected a function of the outputs"),
-        (lambda: Custom(abs, "ab"), TypeError, r"parameters='ab': expected a list of parameters' names"),
+        (
+            lambda: Custom(abs, "ab"),
+            TypeError,
+            r"parameters='ab': expected a list of parameters' names",
+        ),
         (lambda: Custom(abs, gradient=3), TypeError, r"gradient=3: expected a function"),
     ],
 )
@@ -308,14 +439,26 @@ def test_bad_arguments_are_named(make, error, said):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: Normal(REAL, 1.0).log_likelihoods(OUT[:3], {}), r"the outputs have the shape \(3,\): expected \(7,\)"),
-        (lambda: Normal(REAL, "s").log_likelihoods(OUT, {"t": 1.0}), r"sd='s' is not a parameter: expected some of t"),
-        (lambda: Normal(REAL, "s").log_likelihoods(OUT, {"s": ERRORS[:2]}), r"sd='s' has the shape \(2,\): expected a"),
+        (
+            lambda: Normal(REAL, 1.0).log_likelihoods(OUT[:3], {}),
+            r"the outputs have the shape \(3,\): expected \(7,\)",
+        ),
+        (
+            lambda: Normal(REAL, "s").log_likelihoods(OUT, {"t": 1.0}),
+            r"sd='s' is not a parameter: expected some of t",
+        ),
+        (
+            lambda: Normal(REAL, "s").log_likelihoods(OUT, {"s": ERRORS[:2]}),
+            r"sd='s' has the shape \(2,\): expected a",
+        ),
         (
             lambda: Normal(REAL, 1.0, observe=lambda y, p: y[:2]).log_likelihoods(OUT, {}),
             r"observe returned the shape \(2,\): expected \(7,\), as the data have",
         ),
-        (lambda: Custom(f=abs, parameters=["a"]).log_likelihoods(OUT, {}), r"parameters has 'a': expected"),
+        (
+            lambda: Custom(f=abs, parameters=["a"]).log_likelihoods(OUT, {}),
+            r"parameters has 'a': expected",
+        ),
         (
             lambda: Custom(lambda y, v: y, gradient=lambda y, v: (y[:2], v)).gradients(OUT, {}),
             r"gradient returned the shapes \(2,\) and \(0,\): expected \(7,\)",
@@ -328,6 +471,8 @@ def test_what_does_not_fit_is_named(call, said):
 
 
 def test_all_likelihoods_have_the_interface():
-    made = [getattr(kmc.likelihoods, name) for name in kmc.likelihoods.__all__ if name != "Likelihood"]
+    made = [
+        getattr(kmc.likelihoods, name) for name in kmc.likelihoods.__all__ if name != "Likelihood"
+    ]
     assert {type(likelihood) for likelihood, _ in GRADIENTS.values()} == set(made)
     assert all(isinstance(likelihood, Likelihood) for likelihood, _ in GRADIENTS.values())

@@ -19,7 +19,8 @@ from hypothesis.extra import numpy as arrays
 
 from kmc.errors import EvaluationError
 
-SECONDS = 60.0  # for one call that takes milliseconds, on a crowded machine and with a function to compile
+# for one call that takes milliseconds, on a crowded machine and with a function to compile
+SECONDS = 60.0
 
 
 class Frame:
@@ -58,7 +59,8 @@ class Case:
         Of the arguments by name.
     arguments : mapping
     check : callable
-        Fails for a result that is wrong for the arguments, which are given too; may raise the same errors as the call.
+        Fails for a result that is wrong for the arguments, which are given too; may raise the same
+        errors as the call.
     also : mapping
         Other names under which a message can speak of an argument.
     costly : collection of str
@@ -83,7 +85,10 @@ class TooLong(BaseException):
 @contextmanager
 def in_time(seconds: float = SECONDS) -> Iterator[None]:
     """Fail after this time, if the system can measure it."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if (
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 
@@ -100,11 +105,14 @@ def in_time(seconds: float = SECONDS) -> Iterator[None]:
 
 
 def hold(case: Case, argument: str, value: Any) -> None:
-    """Fail unless the corrupted call raises an error that names the argument, or gives a right result."""
+    """Fail unless the corrupted call raises an error that names the argument, or gives a right
+    result.
+    """
     arguments = {**case.arguments, argument: value}
     with in_time(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # numbers that lose their imaginary parts
+        # numbers that lose their imaginary parts
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)
         try:
             result = case.call(**arguments)
             case.check(result, arguments)
@@ -113,7 +121,8 @@ def hold(case: Case, argument: str, value: Any) -> None:
             said = "\n".join([str(error), *getattr(error, "__notes__", ())])
             if not any(re.search(rf"\b{name}\b", said, re.IGNORECASE) for name in names):
                 raise AssertionError(
-                    f"{case.name}({argument}={value!r}): no word of it in {type(error).__name__}: {error}"
+                    f"{case.name}({argument}={value!r}): no word of it in {type(error).__name__}: "
+                    f"{error}"
                 ) from error
 
 
@@ -127,10 +136,39 @@ def finite(array: Any, shape: tuple[int, ...]) -> None:
 # Replacements of a valid value
 
 NUMBERS = st.one_of(
-    st.sampled_from([0, -1, 1, 2, 0.0, -0.0, 0.5, -0.5, 1.0, 2.5, np.nan, np.inf, -np.inf, 5e-324, 1e-300, 1e300]),
-    st.sampled_from([10**30, -(10**30), 2**63, 10**400, np.int8(3), np.uint64(2), np.half(1), np.float32(0.5)]),
     st.sampled_from(
-        [np.array(2), np.array(0.5), 1j, np.complex64(1), np.timedelta64(2, "s"), Fraction(1, 2), Decimal(1)]
+        [
+            0,
+            -1,
+            1,
+            2,
+            0.0,
+            -0.0,
+            0.5,
+            -0.5,
+            1.0,
+            2.5,
+            np.nan,
+            np.inf,
+            -np.inf,
+            5e-324,
+            1e-300,
+            1e300,
+        ]
+    ),
+    st.sampled_from(
+        [10**30, -(10**30), 2**63, 10**400, np.int8(3), np.uint64(2), np.half(1), np.float32(0.5)]
+    ),
+    st.sampled_from(
+        [
+            np.array(2),
+            np.array(0.5),
+            1j,
+            np.complex64(1),
+            np.timedelta64(2, "s"),
+            Fraction(1, 2),
+            Decimal(1),
+        ]
     ),
     st.integers(-4, 40),
     st.floats(width=32),
@@ -138,10 +176,55 @@ NUMBERS = st.one_of(
 
 THINGS = st.sampled_from(
     [
-        *(None, True, False, np.True_, "", "nonsense", "cv", "median", "auto", "gaussian", b"bytes", "2", "nan"),
-        *((), [], {}, set(), [[]], [None], [1, [2, 3]], ["a", "b"], {"a": 1}, {1: 2}, [{}], [1.0, np.nan], [0.5, 1.0]),
-        *(int, object(), len, Ellipsis, slice(None), range(3), np.ma.masked, np.datetime64("2020-01-01")),
-        *(Unreadable(), np.array([]), np.array("a"), np.array(None), np.empty((0, 2)), np.zeros((2, 2)), np.ones(3)),
+        *(
+            None,
+            True,
+            False,
+            np.True_,
+            "",
+            "nonsense",
+            "cv",
+            "median",
+            "auto",
+            "gaussian",
+            b"bytes",
+            "2",
+            "nan",
+        ),
+        *(
+            (),
+            [],
+            {},
+            set(),
+            [[]],
+            [None],
+            [1, [2, 3]],
+            ["a", "b"],
+            {"a": 1},
+            {1: 2},
+            [{}],
+            [1.0, np.nan],
+            [0.5, 1.0],
+        ),
+        *(
+            int,
+            object(),
+            len,
+            Ellipsis,
+            slice(None),
+            range(3),
+            np.ma.masked,
+            np.datetime64("2020-01-01"),
+        ),
+        *(
+            Unreadable(),
+            np.array([]),
+            np.array("a"),
+            np.array(None),
+            np.empty((0, 2)),
+            np.zeros((2, 2)),
+            np.ones(3),
+        ),
     ]
 )
 

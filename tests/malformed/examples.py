@@ -16,7 +16,9 @@ def the(part):
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    quiet = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning", "ignore::PendingDeprecationWarning")
+    quiet = pytest.mark.filterwarnings(
+        "ignore::kmc.errors.KmcWarning", "ignore::PendingDeprecationWarning"
+    )
     return lambda test: quiet(examples(test))
 
 

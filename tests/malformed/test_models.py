@@ -23,7 +23,10 @@ def is_a_model(model, arguments):
     for name, values in shown.items():
         finite(values, (2, *(len(model.coords[dimension]) for dimension in model.dims[name])))
     if not model.vectorized:
-        value, prior = evaluate_point(model, np.zeros(model.dim)).value, model.declared_log_prior(np.zeros(model.dim))
+        value, prior = (
+            evaluate_point(model, np.zeros(model.dim)).value,
+            model.declared_log_prior(np.zeros(model.dim)),
+        )
         assert np.isfinite(value) or value == prior == -np.inf
 
 
@@ -32,7 +35,16 @@ def is_a_parameter(parameter, arguments):
 
 
 def draws_of_a_sampler(sampler, arguments):
-    idata = kmc.sample(normal, dim=2, sampler=sampler, draws=3, chains=2, max_evaluations=40, seed=0, progress=False)
+    idata = kmc.sample(
+        normal,
+        dim=2,
+        sampler=sampler,
+        draws=3,
+        chains=2,
+        max_evaluations=40,
+        seed=0,
+        progress=False,
+    )
     assert np.all(np.isfinite(idata.posterior["x"].values))
 
 
@@ -101,7 +113,9 @@ MODELS = [
                     "dims": {"theta": ["school"]},
                     "coords": {"school": ["A", "B"]},
                     "args": (1.0,),
-                    argument: {name: given} if argument != "parameters" else {"sigma": kmc.Positive(), name: given},
+                    argument: {name: given}
+                    if argument != "parameters"
+                    else {"sigma": kmc.Positive(), name: given},
                 },
             ),
             {"given": valid},

@@ -1,4 +1,6 @@
-"""Parameters on a circle, compared with an oracle, scipy's von Mises distribution and integrals over the plane."""
+"""Parameters on a circle, compared with an oracle, scipy's von Mises distribution and integrals
+over the plane.
+"""
 
 import json
 
@@ -11,7 +13,9 @@ from kmc.diagnostics.summary import Circle
 from kmc.model.angles import SPREAD, Direction
 from tests.oracles import transforms as oracles
 
-BORDERS = pytest.mark.parametrize(("low", "high"), [(-np.pi, np.pi), (0.0, 2 * np.pi), (0.0, 24.0), (-180.0, 180.0)])
+BORDERS = pytest.mark.parametrize(
+    ("low", "high"), [(-np.pi, np.pi), (0.0, 2 * np.pi), (0.0, 24.0), (-180.0, 180.0)]
+)
 
 
 @pytest.fixture
@@ -22,26 +26,37 @@ def x():
 @BORDERS
 def test_the_definition(low, high, x):
     transform = Direction(low, high)
-    np.testing.assert_allclose(transform.constrain(x), [oracles.direction(each, low, high) for each in x], rtol=1e-12)
+    np.testing.assert_allclose(
+        transform.constrain(x), [oracles.direction(each, low, high) for each in x], rtol=1e-12
+    )
     expected = [oracles.log_plane_density(each, low, high, SPREAD) for each in x]
     np.testing.assert_allclose(transform.log_jacobian(x), expected)
 
 
 @BORDERS
 def test_the_marginal_is_the_users_density(low, high):
-    """Over the plane, what the sampler gets integrates to the density of the angle, whatever the border."""
+    """Over the plane, what the sampler gets integrates to the density of the angle, whatever the
+    border.
+    """
     law = stats.vonmises(2.0, loc=high - 0.05 * (high - low), scale=(high - low) / (2 * np.pi))
     edges = np.linspace(low, high, 9)
     r, dr = np.linspace(0.2, 5.0, 401, retstep=True)
     turns = (np.arange(800) + 0.5) / 800
-    points = np.multiply.outer(r, np.stack([np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)], axis=-1))
+    points = np.multiply.outer(
+        r, np.stack([np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)], axis=-1)
+    )
     transform = Direction(low, high)
     y = transform.constrain(points)
-    mass = np.exp(law.logpdf(y) + transform.log_jacobian(points)) * r[:, None] * dr * 2 * np.pi / 800
+    mass = (
+        np.exp(law.logpdf(y) + transform.log_jacobian(points)) * r[:, None] * dr * 2 * np.pi / 800
+    )
     assert mass.sum() == pytest.approx(1.0, abs=1e-4)
     share = np.histogram(y, edges, weights=mass)[0]
     circle = Circle(low, high - low)
-    exact = np.random.default_rng(0).vonmises(0.0, 2.0, 400_000) * (high - low) / (2 * np.pi) + law.kwds["loc"]
+    exact = (
+        np.random.default_rng(0).vonmises(0.0, 2.0, 400_000) * (high - low) / (2 * np.pi)
+        + law.kwds["loc"]
+    )
     drawn = np.histogram(circle.wrapped(exact), edges)[0] / exact.size
     assert np.abs(share - drawn).max() < 4 * np.sqrt(0.25 / exact.size) + 1e-4
 
@@ -49,7 +64,9 @@ def test_the_marginal_is_the_users_density(low, high):
 @BORDERS
 def test_every_value_comes_back(low, high):
     transform = Direction(low, high)
-    y = np.append(np.linspace(low, high, 200, endpoint=False), np.nextafter(high, low)).reshape(3, 67)
+    y = np.append(np.linspace(low, high, 200, endpoint=False), np.nextafter(high, low)).reshape(
+        3, 67
+    )
     again = transform.constrain(transform.unconstrain(y))
     turns = (again - y) / (high - low)
     np.testing.assert_allclose(turns - np.round(turns), 0, atol=1e-14)
@@ -69,13 +86,17 @@ def test_every_number_is_a_direction():
     """An angle of 3.18 is one of 3.18 - 2 pi."""
     assert Direction(0.0, 1.0).contains(np.array([0.0, 1.0, -1e-9, 2.0])).all()
     assert not Direction(0.0, 1.0).contains(np.array([np.nan, np.inf])).any()
-    model = kmc.Model(lambda p: np.cos(p["a"]), parameters={"a": kmc.Angle()}, initial={"a": [3.18]})
+    model = kmc.Model(
+        lambda p: np.cos(p["a"]), parameters={"a": kmc.Angle()}, initial={"a": [3.18]}
+    )
     np.testing.assert_allclose(model.constrain(model.initial)["a"], [3.18 - 2 * np.pi])
 
 
 @pytest.mark.parametrize("bounds", [(1, 0), (1, 1), (0, 5e-324)])
 def test_bounds_have_numbers_between_them(bounds):
-    with pytest.raises(ValueError, match=r"^low=.* and high=.*: expected low < high, with numbers in between"):
+    with pytest.raises(
+        ValueError, match=r"^low=.* and high=.*: expected low < high, with numbers in between"
+    ):
         kmc.Circular(*bounds)
 
 
@@ -104,7 +125,9 @@ def reference():
 
 def run(parameter, seed=1, **options):
     model = kmc.Model(orbit, parameters={"K": kmc.Positive(), "w": parameter})
-    return kmc.sample(model, **{"draws": 400, "max_evaluations": 3000, "seed": seed, "progress": False} | options)
+    return kmc.sample(
+        model, **{"draws": 400, "max_evaluations": 3000, "seed": seed, "progress": False} | options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +149,9 @@ def test_an_orbit_with_an_angle_at_the_border(orbits):
         orbits["sample_stats"]["lp"][0, 3],
         orbit({"K": float(orbits["posterior"]["K"][0, 3]), "w": float(w[0, 3])})
         + float(np.log(orbits["posterior"]["K"][0, 3]))
-        + Direction(0.0, 2 * np.pi).log_jacobian(orbits["unconstrained_posterior"]["x"].values[0, 3, 1:]),
+        + Direction(0.0, 2 * np.pi).log_jacobian(
+            orbits["unconstrained_posterior"]["x"].values[0, 3, 1:]
+        ),
     )
 
 
@@ -134,7 +159,9 @@ def test_an_orbit_with_an_angle_at_the_border(orbits):
 def test_an_interval_that_cuts_the_angle_is_warned_of():
     model = kmc.Model(lambda p: 30 * np.cos(p["w"]), parameters={"w": kmc.Interval(0, 2 * np.pi)})
     start = {"w": [0.1, 6.2, 0.05, 6.1]}
-    idata = kmc.sample(model, initial=start, sampler="random-walk", draws=400, warmup=100, seed=1, progress=False)
+    idata = kmc.sample(
+        model, initial=start, sampler="random-walk", draws=400, warmup=100, seed=1, progress=False
+    )
     said = json.loads(idata.attrs["warnings"])
     (sentence,) = [s for s in said if "both ends" in s]
     assert "w lie" in sentence and "kmc.Circular(0, 6.28319)" in sentence

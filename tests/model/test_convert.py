@@ -1,4 +1,4 @@
-"""Other packages' densities: some are just callables, and those that are not say what to install."""
+"""Other packages' densities: some are just callables, and the others say what to install."""
 
 import sys
 
@@ -52,7 +52,9 @@ def test_torch_tensors(gradient):
     def log_density(x):
         return scale * (torch.from_numpy(x) ** 2).sum()
 
-    if gradient:  # NumPy cannot read a tensor that records its gradient; the error says which point, and what came
+    # NumPy cannot read a tensor that records its gradient; the error says which point, and what
+    # came
+    if gradient:
         with pytest.raises(kmc.EvaluationError, match="Tensor"):
             values(log_density)
     else:
@@ -70,7 +72,9 @@ def test_pints_log_pdfs():
             return 2
 
     np.testing.assert_allclose(values(Normal()), EXPECTED)
-    idata = kmc.sample(Normal(), dim=2, sampler="random-walk", draws=5, warmup=0, seed=1, progress=False)
+    idata = kmc.sample(
+        Normal(), dim=2, sampler="random-walk", draws=5, warmup=0, seed=1, progress=False
+    )
     assert idata.posterior["x"].shape == (4, 5, 2)
 
 

@@ -53,7 +53,9 @@ def test_an_unknown_scale_gives_the_t_distribution_of_least_squares():
     u = slope.cdf(x[..., 1])
     ess = 0.3 * u.size
     assert u.mean() == pytest.approx(0.5, abs=4 / np.sqrt(12 * ess))
-    assert u.std() == pytest.approx(np.sqrt(1 / 12), abs=4 * np.sqrt(1 / 180 / ess) / (2 * np.sqrt(1 / 12)))
+    assert u.std() == pytest.approx(
+        np.sqrt(1 / 12), abs=4 * np.sqrt(1 / 180 / ess) / (2 * np.sqrt(1 / 12))
+    )
 
 
 def test_a_known_scale_gives_the_likelihood_with_its_constants():
@@ -70,7 +72,9 @@ def test_an_unknown_scale_is_integrated_out():
     from scipy.integrate import quad
 
     x = np.array([1.1, 2.0])
-    integral = quad(lambda s: np.exp(stats.norm(0, s).logpdf(line(x)).sum()) / s, 0.02, 20, points=[0.3, 1.0])[0]
+    integral = quad(
+        lambda s: np.exp(stats.norm(0, s).logpdf(line(x)).sum()) / s, 0.02, 20, points=[0.3, 1.0]
+    )[0]
     model = kmc.from_residual(line, 2)
     assert model.call(x)[0] == pytest.approx(np.log(integral), rel=1e-6)
     assert "sigma" in model.without_prior  # so that the evidence is NaN
@@ -100,7 +104,11 @@ def test_a_fit_by_lmfit_is_continued(lmfit, parameters):
     recorded = kmc.record(decay)
     fit = lmfit.minimize(recorded, parameters)
     idata = kmc.sample(
-        kmc.from_residual(decay, parameters), initial=fit, history=recorded, max_evaluations=800, **QUIET
+        kmc.from_residual(decay, parameters),
+        initial=fit,
+        history=recorded,
+        max_evaluations=800,
+        **QUIET,
     )
     assert 10 < idata.attrs["n_history"] <= fit.nfev + 1
     for name in fit.var_names:
@@ -113,7 +121,10 @@ def test_a_fit_by_lmfit_is_continued(lmfit, parameters):
 def test_a_fit_without_a_covariance(lmfit, parameters):
     fit = lmfit.minimize(decay, parameters, method="nelder")
     fit.covar = None
-    with pytest.raises(ValueError, match="initial is a fit of a, k, c with covar=None: expected one of a, k, c with"):
+    with pytest.raises(
+        ValueError,
+        match="initial is a fit of a, k, c with covar=None: expected one of a, k, c with",
+    ):
         kmc.sample(kmc.from_residual(decay, parameters), initial=fit, max_evaluations=99, **QUIET)
 
 
@@ -131,7 +142,9 @@ def test_start_points_have_the_covariance_of_the_fit():
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning", "ignore:divide by zero")
 def test_recorded_calls_of_a_log_density_are_a_history():
     recorded = kmc.record(lambda p: -0.5 * (p["a"] ** 2 + np.log(p["b"]) ** 2))
-    optimize.minimize(lambda x: -recorded({"a": x[0], "b": max(x[1], 0.0)}), [3.0, 2.0], method="Nelder-Mead")
+    optimize.minimize(
+        lambda x: -recorded({"a": x[0], "b": max(x[1], 0.0)}), [3.0, 2.0], method="Nelder-Mead"
+    )
     recorded({"a": 0.0, "b": 0.0})  # on the bound: left out
     model = kmc.Model(recorded, parameters={"a": kmc.Normal(0, 2), "b": kmc.Positive()})
     n = len(recorded.values)
@@ -143,9 +156,21 @@ def test_recorded_calls_of_a_log_density_are_a_history():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: kmc.from_residual(line, 2, sigma=-1), ValueError, "sigma=.*: expected positive numbers"),
-        (lambda: kmc.from_residual(line, 2, sigma="s"), ValueError, "sigma='s': expected a number, or the name"),
-        (lambda: kmc.from_residual(DATA, 2), TypeError, "expected a function that returns an array of residuals"),
+        (
+            lambda: kmc.from_residual(line, 2, sigma=-1),
+            ValueError,
+            "sigma=.*: expected positive numbers",
+        ),
+        (
+            lambda: kmc.from_residual(line, 2, sigma="s"),
+            ValueError,
+            "sigma='s': expected a number, or the name",
+        ),
+        (
+            lambda: kmc.from_residual(DATA, 2),
+            TypeError,
+            "expected a function that returns an array of residuals",
+        ),
         (
             lambda: kmc.from_residual(line, 2, sigma=np.ones((8, 8))).call(np.zeros(2)),
             ValueError,
@@ -160,7 +185,8 @@ def test_recorded_calls_of_a_log_density_are_a_history():
                 max_evaluations=99,
             ),
             ValueError,
-            "initial is a fit of 3 numbers .*: expected one by scipy.optimize.least_squares of 2 numbers",
+            "initial is a fit of 3 numbers .*: expected one by scipy.optimize.least_squares of 2 "
+            "numbers",
         ),
     ],
 )
@@ -172,5 +198,13 @@ def test_errors(call, error, message):
 def test_a_recorded_objective_that_is_no_density():
     recorded = kmc.record(line)
     optimize.least_squares(recorded, [0.0, 0.0])
-    with pytest.raises(TypeError, match="(?s)history has the value .* expected what the model's function returns"):
-        kmc.sample(lambda x: -float(line(x) @ line(x)), dim=2, history=recorded, max_evaluations=99, **QUIET)
+    with pytest.raises(
+        TypeError, match="(?s)history has the value .* expected what the model's function returns"
+    ):
+        kmc.sample(
+            lambda x: -float(line(x) @ line(x)),
+            dim=2,
+            history=recorded,
+            max_evaluations=99,
+            **QUIET,
+        )

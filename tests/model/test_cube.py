@@ -36,7 +36,11 @@ def model():
 def test_draws_and_evidence(model, by):
     options = {"draws": None, "max_evaluations": 1500}
     if by == "ladder":
-        options = {"sampler": kmc.Tempered(temperatures=(1, 3, 10, math.inf)), "draws": 300, "warmup": 200}
+        options = {
+            "sampler": kmc.Tempered(temperatures=(1, 3, 10, math.inf)),
+            "draws": 300,
+            "warmup": 200,
+        }
     idata = kmc.sample(model, **options, **QUIET)
     x = idata.posterior["x"].values
     ess = 0.2 * x[..., 0].size
@@ -46,7 +50,10 @@ def test_draws_and_evidence(model, by):
     assert found.attrs["warnings"] == []
     assert abs(float(found["log_evidence"][0]) - LOG_Z) < 4 * float(found["se"][0]) < 0.6
     prior = idata["prior"]["x"].values[0]
-    assert prior[:, 1].mean() == pytest.approx(2.0, abs=4 * 2 / np.sqrt(500)) and prior[:, 0].min() > -5
+    assert (
+        prior[:, 1].mean() == pytest.approx(2.0, abs=4 * 2 / np.sqrt(500))
+        and prior[:, 0].min() > -5
+    )
 
 
 def test_rows_of_a_vectorized_model(model):
@@ -65,24 +72,43 @@ def test_rows_of_a_vectorized_model(model):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"parameters": {"a": kmc.Real()}}, TypeError, "prior_transform and parameters: expected prior_transform="),
+        (
+            {"parameters": {"a": kmc.Real()}},
+            TypeError,
+            "prior_transform and parameters: expected prior_transform=",
+        ),
         ({"log_prior": lambda x: 0.0}, TypeError, "prior_transform and log_prior: expected"),
-        ({"prior_transform": 3}, TypeError, "prior_transform=3 and log_likelihood=.*: expected two functions"),
+        (
+            {"prior_transform": 3},
+            TypeError,
+            "prior_transform=3 and log_likelihood=.*: expected two functions",
+        ),
         ({"log_likelihood": None}, TypeError, "log_likelihood=None: expected two functions"),
         ({"dim": 0}, ValueError, "dim=0 is not positive"),
     ],
 )
 def test_bad_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
-        kmc.Model(**{"log_likelihood": log_likelihood, "prior_transform": transform, "dim": 2, **arguments})
+        kmc.Model(
+            **{
+                "log_likelihood": log_likelihood,
+                "prior_transform": transform,
+                "dim": 2,
+                **arguments,
+            }
+        )
 
 
 def test_what_a_transform_must_return():
     short = kmc.Model(log_likelihood=log_likelihood, prior_transform=lambda u: u[:1], dim=2)
-    with pytest.raises(ValueError, match=r"prior_transform returned an array of shape \(1,\): expected \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"prior_transform returned an array of shape \(1,\): expected \(2,\)"
+    ):
         kmc.sample(short, draws=10, **QUIET)
 
 
 def test_a_record_has_no_unconstrained_points(model):
-    with pytest.raises(TypeError, match="the model has a space of its own: pass unconstrained points"):
+    with pytest.raises(
+        TypeError, match="the model has a space of its own: pass unconstrained points"
+    ):
         kmc.sample(model, history=kmc.record(log_likelihood), draws=10, **QUIET)

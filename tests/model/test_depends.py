@@ -19,7 +19,12 @@ PARAMETERS = {
 
 def model_of(depends, **changes):
     data = {name: kmc.likelihoods.Normal([1.0, 2.0], sd="sd") for name in ("first", "second")}
-    options = {"simulator": dict, "likelihood": data, "parameters": PARAMETERS, "inputs": [*PARAMETERS][1:-1]}
+    options = {
+        "simulator": dict,
+        "likelihood": data,
+        "parameters": PARAMETERS,
+        "inputs": [*PARAMETERS][1:-1],
+    }
     return kmc.Model(**{**options, "depends": depends, **changes})
 
 
@@ -52,17 +57,40 @@ def test_columns(names, columns):
             [("first", "a")],
             r"depends=\[\('first', 'a'\)\]: expected a mapping of outputs' names to lists of",
         ),
-        ({"third": ["a"]}, "depends has 'third', which is not an output: expected some of 'first', 'second'"),
+        (
+            {"third": ["a"]},
+            "depends has 'third', which is not an output: expected some of 'first', 'second'",
+        ),
         ({"first": "a"}, r"depends\['first'\]='a': expected a list of parameters' names"),
         ({"first": [0]}, r"depends\['first'\]=\[0\]: expected a list of parameters' names"),
         ({"first": []}, r"depends\['first'\]=\[\] is empty: expected names of parameters"),
-        ({"first": ["z"]}, r"depends\['first'\] has 'z', which is not a parameter: expected some of 'mu', 'a'"),
-        ({"first": ["z[0]"]}, r"depends\['first'\] has 'z\[0\]', which is not a parameter: expected some of 'mu', 'a'"),
+        (
+            {"first": ["z"]},
+            r"depends\['first'\] has 'z', which is not a parameter: expected some of 'mu', 'a'",
+        ),
+        (
+            {"first": ["z[0]"]},
+            r"depends\['first'\] has 'z\[0\]', which is not a parameter: expected some of 'mu', "
+            r"'a'",
+        ),
         ({"first": ["a[-1]"]}, r"depends\['first'\] has 'a\[-1\]', which is not a parameter"),
-        ({"first": ["mu"]}, r"depends\['first'\] has 'mu', which the simulator does not get: expected some of its inp"),
-        ({"first": ["a[3]"]}, r"depends\['first'\] has 'a\[3\]': expected indices within the shape \(3,\) of 'a'"),
-        ({"first": ["b[0, 2]"]}, r"has 'b\[0, 2\]': expected indices within the shape \(3, 2\) of 'b'"),
-        ({"first": ["a[0, 0]"]}, r"has 'a\[0, 0\]': expected indices within the shape \(3,\) of 'a'"),
+        (
+            {"first": ["mu"]},
+            r"depends\['first'\] has 'mu', which the simulator does not get: expected some of its "
+            r"inp",
+        ),
+        (
+            {"first": ["a[3]"]},
+            r"depends\['first'\] has 'a\[3\]': expected indices within the shape \(3,\) of 'a'",
+        ),
+        (
+            {"first": ["b[0, 2]"]},
+            r"has 'b\[0, 2\]': expected indices within the shape \(3, 2\) of 'b'",
+        ),
+        (
+            {"first": ["a[0, 0]"]},
+            r"has 'a\[0, 0\]': expected indices within the shape \(3,\) of 'a'",
+        ),
         ({"first": ["c[2]"]}, r"has 'c\[2\]': expected indices within the shape \(2,\) of 'c'"),
     ],
     ids=str,
@@ -73,7 +101,9 @@ def test_what_is_not_known_is_named(depends, message):
 
 
 def test_it_is_of_a_simulator():
-    with pytest.raises(TypeError, match=r"depends=\{'y': \['a'\]\} without simulator=: .* expected simulator="):
+    with pytest.raises(
+        TypeError, match=r"depends=\{'y': \['a'\]\} without simulator=: .* expected simulator="
+    ):
         kmc.Model(lambda p: 0.0, parameters={"a": kmc.Normal(0, 1)}, depends={"y": ["a"]})
 
 

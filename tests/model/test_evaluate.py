@@ -25,7 +25,9 @@ def test_values_come_back_in_order():
     assert evaluate.n_evaluations == 3
 
 
-@pytest.mark.parametrize("points", [POINTS, np.asfortranarray(POINTS), POINTS[::-1], POINTS.astype(int)])
+@pytest.mark.parametrize(
+    "points", [POINTS, np.asfortranarray(POINTS), POINTS[::-1], POINTS.astype(int)]
+)
 def test_the_function_owns_its_argument(points):
     seen = []
 
@@ -43,7 +45,17 @@ def test_the_function_owns_its_argument(points):
 
 
 @pytest.mark.parametrize(
-    "value", [-1.5, -2, np.float32(-1.5), np.float64(-1.5), np.int64(-2), np.array(-1.5), np.array(-2), -math.inf]
+    "value",
+    [
+        -1.5,
+        -2,
+        np.float32(-1.5),
+        np.float64(-1.5),
+        np.int64(-2),
+        np.array(-1.5),
+        np.array(-2),
+        -math.inf,
+    ],
 )
 def test_one_real_number_is_a_log_density(value):
     np.testing.assert_array_equal(returning(value)(POINTS), np.full(3, float(value)))
@@ -84,7 +96,10 @@ MASKED = np.ma.array([0.0, 1.0, 2.0], mask=[False, True, False])
             "a MaskedConstant of shape .*, with masked entries, expected a real number",
         ),
         (Model(lambda x: MASKED[1:2].sum(), dim=2), "with masked entries, expected a real number"),
-        (Model(lambda x: MASKED, dim=2, vectorized=True), r"\(3,\) and dtype float64, with masked entries, expected 3"),
+        (
+            Model(lambda x: MASKED, dim=2, vectorized=True),
+            r"\(3,\) and dtype float64, with masked entries, expected 3",
+        ),
         (
             Model(lambda x: (0.0, {"y": MASKED}), dim=2),
             "blob 'y': a MaskedArray .*, with masked entries, expected numbers",
@@ -98,8 +113,15 @@ def test_masked_values_are_not_what_is_below_the_mask(model, message):
 
 @pytest.mark.parametrize("part", ["log_likelihood", "log_prior"])
 def test_masked_parts_are_refused(part):
-    parts = {"log_likelihood": lambda x: -1.0, "log_prior": lambda x: -1.0, part: lambda x: np.ma.masked}
-    with pytest.raises(EvaluationError, match=f"{part} does not convert .*: it has masked entries, drop or fill them"):
+    parts = {
+        "log_likelihood": lambda x: -1.0,
+        "log_prior": lambda x: -1.0,
+        part: lambda x: np.ma.masked,
+    }
+    with pytest.raises(
+        EvaluationError,
+        match=f"{part} does not convert .*: it has masked entries, drop or fill them",
+    ):
         Evaluator(Model(**parts, dim=2))(POINTS)
 
 
@@ -110,7 +132,8 @@ def test_masked_start_points_are_refused():
 
 def test_the_function_is_not_blamed_for_a_point_that_is_not_finite():
     with pytest.raises(
-        EvaluationError, match=r"at x = \[nan, nan\]; kmc's arithmetic overflowed: rescale the parameters"
+        EvaluationError,
+        match=r"at x = \[nan, nan\]; kmc's arithmetic overflowed: rescale the parameters",
     ):
         returning(math.nan)(np.full((1, 2), np.nan))
 
@@ -123,7 +146,8 @@ def test_nonfinite_values_are_rejected(value, on_error):
     evaluate = Evaluator(model, keep=lambda points, evaluations: kept.extend(evaluations))
     np.testing.assert_array_equal(evaluate(POINTS), np.full(3, -math.inf))
     assert (evaluate.n_evaluations, evaluate.n_retried) == (3, 0)
-    np.testing.assert_array_equal([one.value for one in kept], [-math.inf, value, value])  # a store tells them apart
+    # a store tells them apart
+    np.testing.assert_array_equal([one.value for one in kept], [-math.inf, value, value])
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
@@ -131,8 +155,16 @@ def test_nonfinite_values_are_rejected(value, on_error):
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (math.nan, "NaN, expected a finite number or -inf, at x = [3., 4.]; return -inf where the density is zero"),
-        (math.inf, "+inf, expected a finite number or -inf, at x = [3., 4.]; a density is finite, so check for an ov"),
+        (
+            math.nan,
+            "NaN, expected a finite number or -inf, at x = [3., 4.]; return -inf where the "
+            "density is zero",
+        ),
+        (
+            math.inf,
+            "+inf, expected a finite number or -inf, at x = [3., 4.]; a density is finite, so "
+            "check for an ov",
+        ),
     ],
 )
 def test_nonfinite_values_raise_if_the_model_asks_for_it(value, said, on_error, vectorized):
@@ -160,15 +192,23 @@ def test_nonfinite_values_raise_if_the_model_asks_for_it(value, said, on_error, 
     ("options", "remedy"),
     [
         ({"dim": 2}, 'kmc.Model(log_density, dim=2, on_error="reject")'),
-        ({"parameters": {"mu": Real(2)}}, 'kmc.Model(log_density, parameters=..., on_error="reject")'),
-        ({"space": ParameterSpace({"mu": Real(2)})}, 'kmc.Model(log_density, parameters=..., on_error="reject")'),
+        (
+            {"parameters": {"mu": Real(2)}},
+            'kmc.Model(log_density, parameters=..., on_error="reject")',
+        ),
+        (
+            {"space": ParameterSpace({"mu": Real(2)})},
+            'kmc.Model(log_density, parameters=..., on_error="reject")',
+        ),
     ],
 )
 def test_the_remedy_is_for_the_model_in_hand(options, remedy):
     def fails(x):
         raise ValueError("no")
 
-    with pytest.raises(EvaluationError, match=f"; fix it, return -inf .*sample {re.escape(remedy)}$"):
+    with pytest.raises(
+        EvaluationError, match=f"; fix it, return -inf .*sample {re.escape(remedy)}$"
+    ):
         Evaluator(Model(fails, **options))(POINTS)
 
 
@@ -202,11 +242,15 @@ def test_failed_calls_are_rejected_and_good_points_of_the_same_call_are_kept(vec
 
 @pytest.mark.parametrize("vectorized", [False, True])
 def test_failed_calls_are_made_once_more(vectorized):
-    evaluate = Evaluator(Model(Failing(1, vectorized), dim=2, vectorized=vectorized, on_error="retry"))
+    evaluate = Evaluator(
+        Model(Failing(1, vectorized), dim=2, vectorized=vectorized, on_error="retry")
+    )
     np.testing.assert_array_equal(evaluate(POINTS), [2, 4, 6])
     assert (evaluate.n_evaluations, evaluate.n_retried) == (3, 3 if vectorized else 1)
     with pytest.raises(EvaluationError, match="ZeroDivisionError"):
-        Evaluator(Model(Failing(9, vectorized), dim=2, vectorized=vectorized, on_error="retry"))(POINTS)
+        Evaluator(Model(Failing(9, vectorized), dim=2, vectorized=vectorized, on_error="retry"))(
+            POINTS
+        )
 
 
 @pytest.mark.parametrize("returned", ["-1", None, np.zeros(2)])
@@ -223,7 +267,9 @@ def test_an_exception_is_kept_as_the_cause():
         return 0.0
 
     evaluate = Evaluator(Model(log_density, dim=2))
-    with pytest.raises(EvaluationError, match=r"ZeroDivisionError: a rate of zero, at x = \[3., 4.\]") as caught:
+    with pytest.raises(
+        EvaluationError, match=r"ZeroDivisionError: a rate of zero, at x = \[3., 4.\]"
+    ) as caught:
         evaluate(POINTS)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     np.testing.assert_array_equal(caught.value.position, [3, 4])
@@ -260,14 +306,19 @@ def test_a_vectorized_model_is_called_once():
 @pytest.mark.parametrize("shape", [(), (2,), (3, 1), (1, 3)])
 def test_a_vectorized_model_returns_a_value_for_each_row(shape):
     evaluate = Evaluator(Model(lambda x: np.zeros(shape), dim=2, vectorized=True))
-    message = rf"ndarray of shape \({', '.join(map(str, shape))},?\).*expected 3 real numbers.*shape \(3,\)"
+    message = (
+        rf"ndarray of shape \({', '.join(map(str, shape))},?\).*"
+        r"expected 3 real numbers.*shape \(3,\)"
+    )
     with pytest.raises(EvaluationError, match=message) as caught:
         evaluate(POINTS)
     np.testing.assert_array_equal(caught.value.position, POINTS)
 
 
 def test_a_nan_in_one_row_is_rejected():
-    evaluate = Evaluator(Model(lambda x: np.where(x[:, 0] == 3, np.nan, x[:, 1]), dim=2, vectorized=True))
+    evaluate = Evaluator(
+        Model(lambda x: np.where(x[:, 0] == 3, np.nan, x[:, 1]), dim=2, vectorized=True)
+    )
     np.testing.assert_array_equal(evaluate(POINTS), [2, -math.inf, 6])
 
 
@@ -282,12 +333,18 @@ def test_named_parameters_are_in_the_error_and_their_jacobian_in_the_value(vecto
         return p["mu"]
 
     evaluate = Evaluator(Model(log_density, parameters=parameters, vectorized=vectorized))
-    assert evaluate(POINTS[:1])[0] == pytest.approx(1 + evaluate.model.log_jacobian(POINTS[0]), rel=1e-15)
+    assert evaluate(POINTS[:1])[0] == pytest.approx(
+        1 + evaluate.model.log_jacobian(POINTS[0]), rel=1e-15
+    )
     assert evaluate.model.log_jacobian(POINTS[0]) != 0
-    with pytest.raises(EvaluationError, match=r"ValueError: no, at mu = \[?3.*, sigma = ") as caught:
+    with pytest.raises(
+        EvaluationError, match=r"ValueError: no, at mu = \[?3.*, sigma = "
+    ) as caught:
         evaluate(POINTS[1:2])
     np.testing.assert_array_equal(caught.value.position, POINTS[1:2] if vectorized else POINTS[1])
-    assert caught.value.parameters == {name: value[1] for name, value in evaluate.model.constrain(POINTS).items()}
+    assert caught.value.parameters == {
+        name: value[1] for name, value in evaluate.model.constrain(POINTS).items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -322,7 +379,9 @@ def test_blobs_are_copies():
         return 0.0, {"x_again": reused}
 
     kept = []
-    Evaluator(Model(log_density, dim=2), keep=lambda points, evaluations: kept.extend(evaluations))(POINTS)
+    Evaluator(Model(log_density, dim=2), keep=lambda points, evaluations: kept.extend(evaluations))(
+        POINTS
+    )
     np.testing.assert_array_equal([evaluation.blobs["x_again"] for evaluation in kept], POINTS)
 
 
@@ -332,11 +391,17 @@ def test_blobs_of_a_vectorized_model_have_a_row_for_each_point():
     Evaluator(model, keep=lambda points, evaluations: kept.extend(evaluations))(POINTS)
     np.testing.assert_array_equal([evaluation.blobs["double"] for evaluation in kept], 2 * POINTS)
     short = Model(lambda x: (x[:, 0], {"double": x[:2]}), dim=2, vectorized=True)
-    with pytest.raises(EvaluationError, match=r"blob 'double' of shape \(2, 2\), expected \(3, ...\)"):
+    with pytest.raises(
+        EvaluationError, match=r"blob 'double' of shape \(2, 2\), expected \(3, ...\)"
+    ):
         Evaluator(short)(POINTS)
 
 
-@pytest.mark.parametrize("returned", [np.array([-1.5]), [-1.5], np.array([-1.5], dtype=np.float32), np.array(-1.5)])
+@pytest.mark.parametrize(
+    "returned", [np.array([-1.5]), [-1.5], np.array([-1.5], dtype=np.float32), np.array(-1.5)]
+)
 def test_an_array_of_one_number_is_a_number(returned):
     assert Evaluator(Model(lambda x: returned, dim=2))(POINTS).tolist() == [-1.5] * 3
-    assert Evaluator(Model(lambda x: (returned, {"twice": 2}), dim=2))(POINTS[:1]).tolist() == [-1.5]
+    assert Evaluator(Model(lambda x: (returned, {"twice": 2}), dim=2))(POINTS[:1]).tolist() == [
+        -1.5
+    ]

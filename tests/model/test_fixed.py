@@ -27,7 +27,9 @@ def test_a_number_is_not_sampled(given, tmp_path):
     for found in (idata, kmc.load(tmp_path / "run.zarr")):
         assert set(found.posterior.data_vars) == {"a", "c"} and set(found.prior.data_vars) == {"a"}
         assert float(found.constant_data["b"]) == 3.0
-    by_hand = kmc.Model(lambda p: difference(p | {"b": 3.0}), parameters={"a": PRIORS["a"], "c": PRIORS["c"]})
+    by_hand = kmc.Model(
+        lambda p: difference(p | {"b": 3.0}), parameters={"a": PRIORS["a"], "c": PRIORS["c"]}
+    )
     expected = kmc.sample(by_hand, **SETTINGS)
     np.testing.assert_array_equal(idata.posterior["a"], expected.posterior["a"])
 
@@ -61,7 +63,9 @@ def test_a_vectorized_function_gets_a_row_for_each_point():
         seen.update(p)
         return -(p["a"] ** 2)
 
-    model = kmc.Model(log_density, parameters={"a": kmc.Real(), "b": 3.0, "c": kmc.Fixed([1, 2])}, vectorized=True)
+    model = kmc.Model(
+        log_density, parameters={"a": kmc.Real(), "b": 3.0, "c": kmc.Fixed([1, 2])}, vectorized=True
+    )
     model.call(np.zeros((4, 1)))
     assert seen["b"].tolist() == [3.0] * 4 and seen["c"].shape == (4, 2)
 

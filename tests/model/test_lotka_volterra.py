@@ -12,7 +12,9 @@ PUBLISHED = np.log([lv.PUBLISHED[name][0] for name in lv.PARAMETERS])
 
 
 def posterior_like(rng, n):
-    """Points over the posterior's range and beyond: the published means, scattered by three times the sds."""
+    """Points over the posterior's range and beyond: the published means, scattered by three times
+    the sds.
+    """
     relative = np.array([lv.PUBLISHED[name][1] / lv.PUBLISHED[name][0] for name in lv.PARAMETERS])
     return PUBLISHED + 3 * relative * rng.standard_normal((n, 8))
 
@@ -21,13 +23,15 @@ def test_log_density_agrees_with_the_oracle():
     rng = np.random.default_rng(1)
     points = np.concatenate([[PUBLISHED], posterior_like(rng, 10), lv.initial(rng, 5)])
     expected = np.array([oracle.log_density(x) for x in points])
-    error = np.abs([lv.log_density(x) for x in points] - expected) / np.maximum(1, np.abs(expected) / 100)
+    error = np.abs([lv.log_density(x) for x in points] - expected) / np.maximum(
+        1, np.abs(expected) / 100
+    )
     assert error.max() < 1e-3
     assert np.median(error) < 1e-4
 
 
 def test_the_jacobian_is_that_of_the_logarithm():
-    """A density of x integrates to what the density of exp(x) does: compare along the first sigma."""
+    """The densities of x and exp(x) have the same integral: compare along the first sigma."""
     natural = oracle.log_density_natural(*np.exp(PUBLISHED))
     assert lv.log_density(PUBLISHED) - natural == pytest.approx(PUBLISHED.sum(), abs=1e-4)
 

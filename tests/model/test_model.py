@@ -50,7 +50,9 @@ def test_noisy_is_a_bool(noisy):
 
 @pytest.mark.parametrize("vectorized", [1, None, "yes"])
 def test_vectorized_is_a_bool(vectorized):
-    with pytest.raises(TypeError, match=r"^vectorized=.*: pass True if log_density takes many points"):
+    with pytest.raises(
+        TypeError, match=r"^vectorized=.*: pass True if log_density takes many points"
+    ):
         Model(normal, 2, vectorized=vectorized)
 
 
@@ -98,7 +100,9 @@ def test_further_arguments():
     ],
 )
 def test_names_of_other_packages(name, remedy):
-    with pytest.raises(TypeError, match=re.escape(f"kmc.Model() has no argument {name!r}: {remedy}")):
+    with pytest.raises(
+        TypeError, match=re.escape(f"kmc.Model() has no argument {name!r}: {remedy}")
+    ):
         Model(normal, 2, **{name: 1})
 
 
@@ -127,7 +131,11 @@ def test_the_function_gets_floats_and_arrays_of_its_own():
 def test_a_vectorized_function_gets_many_of_each():
     model = Model(given, parameters=PARAMETERS, vectorized=True)
     values = model.call(np.zeros((5, 4)))
-    assert {name: value.shape for name, value in values.items()} == {"s": (5,), "m": (5, 2), "one": (5, 1)}
+    assert {name: value.shape for name, value in values.items()} == {
+        "s": (5,),
+        "m": (5, 2),
+        "one": (5, 1),
+    }
 
 
 def test_jacobians_are_those_of_the_parameters():
@@ -189,7 +197,9 @@ def test_start_points_of_its_own():
     np.testing.assert_allclose(points, [[0, 1, 1, 0], [np.log(2), 2, 2, 0]])
     points[:] = 0.0
     assert model.initial_points(np.random.default_rng(0), 1)[1, 1] == 2.0
-    with pytest.raises(ValueError, match=r"^initial: the parameter 's' has the value -1.0 in point 0"):
+    with pytest.raises(
+        ValueError, match=r"^initial: the parameter 's' has the value -1.0 in point 0"
+    ):
         Model(given, parameters=PARAMETERS, initial=[{"s": -1.0, "m": [0, 0], "one": [0.0]}])
     with pytest.raises(ValueError, match=r"^initial has shape \(2, 3\): expected \(1, 4\)"):
         Model(given, parameters=PARAMETERS, initial=np.zeros((2, 3)))
@@ -201,19 +211,30 @@ def test_labels_that_cannot_be_read_are_named():
             raise TypeError("no array")
 
     with pytest.raises(ValueError, match=r"coords\['site'\]=.*expected a list of labels"):
-        Model(lambda p: 0.0, parameters={"a": kmc.Real()}, dims={"a": ["site"]}, coords={"site": Unreadable()})
+        Model(
+            lambda p: 0.0,
+            parameters={"a": kmc.Real()},
+            dims={"a": ["site"]},
+            coords={"site": Unreadable()},
+        )
 
 
 def test_a_prior_apart():
     """What remains is the likelihood, which does not have the log-Jacobian."""
     points = np.random.default_rng(0).normal(size=(3, 2))
     assert kmc.Model(lambda x: 0.0, dim=2).log_prior_apart(points) is None
-    assert kmc.Model(lambda p: 0.0, parameters={"a": kmc.Positive(2)}).log_prior_apart(points) is None
+    assert (
+        kmc.Model(lambda p: 0.0, parameters={"a": kmc.Positive(2)}).log_prior_apart(points) is None
+    )
 
     def likelihood(p):
         return -float(np.sum(p["a"] ** 2)) if isinstance(p, dict) else -np.sum(p**2, axis=-1)
 
-    vector = {"log_likelihood": likelihood, "log_prior": lambda x: np.sum(np.sin(x), axis=-1), "dim": 2}
+    vector = {
+        "log_likelihood": likelihood,
+        "log_prior": lambda x: np.sum(np.sin(x), axis=-1),
+        "dim": 2,
+    }
     by_name = {"log_likelihood": likelihood, "log_prior": lambda p: float(np.sin(p["a"]).sum())}
     models = (
         kmc.Model(**vector),

@@ -5,7 +5,8 @@ import kmc
 
 
 @pytest.mark.parametrize(
-    ("given", "shape"), [(None, None), ((), ()), (3, (3,)), (np.int64(2), (2,)), ((2, 3), (2, 3)), ([4], (4,))]
+    ("given", "shape"),
+    [(None, None), ((), ()), (3, (3,)), (np.int64(2), (2,)), ((2, 3), (2, 3)), ([4], (4,))],
 )
 def test_shapes(given, shape):
     assert kmc.Real(given).shape == shape
@@ -16,7 +17,9 @@ def test_shapes(given, shape):
 
 @pytest.mark.parametrize("given", [2.0, "2", True, (2, 3.0), ((2,),), np.True_, {2}])
 def test_a_shape_is_of_integers(given):
-    with pytest.raises(TypeError, match=r"^shape=.*: expected a whole number of at least 1, or a tuple of them"):
+    with pytest.raises(
+        TypeError, match=r"^shape=.*: expected a whole number of at least 1, or a tuple of them"
+    ):
         kmc.Positive(given)
 
 
@@ -27,11 +30,18 @@ def test_a_length_is_positive(given):
 
 
 @pytest.mark.parametrize(
-    "parameter", [kmc.Real(10**9), kmc.Normal(0, 1, shape=(10**5, 10**30)), kmc.Simplex(10**9), kmc.Positive(10**5)]
+    "parameter",
+    [
+        kmc.Real(10**9),
+        kmc.Normal(0, 1, shape=(10**5, 10**30)),
+        kmc.Simplex(10**9),
+        kmc.Positive(10**5),
+    ],
 )
 def test_shapes_that_no_memory_holds(parameter):
     with pytest.raises(
-        ValueError, match=r"^the parameter 'b' has the shape \(.*\), .* numbers in all: expected at most 1"
+        ValueError,
+        match=r"^the parameter 'b' has the shape \(.*\), .* numbers in all: expected at most 1",
     ):
         kmc.Model(lambda p: 0.0, parameters={"a": kmc.Real(), "b": parameter})
     with pytest.raises(ValueError, match=r"^dim=1000000000: expected at most 100000$"):
@@ -57,9 +67,13 @@ def test_bounds_are_numbers(bound):
         kmc.Interval(0, bound)
 
 
-@pytest.mark.parametrize("bounds", [(1, 0), (1, 1), (0, 5e-324), (-1e308, 1e308), (1, np.nextafter(1, 2))])
+@pytest.mark.parametrize(
+    "bounds", [(1, 0), (1, 1), (0, 5e-324), (-1e308, 1e308), (1, np.nextafter(1, 2))]
+)
 def test_bounds_have_numbers_between_them(bounds):
-    with pytest.raises(ValueError, match=r"^lower=.* and upper=.*: expected lower < upper, with numbers in between"):
+    with pytest.raises(
+        ValueError, match=r"^lower=.* and upper=.*: expected lower < upper, with numbers in between"
+    ):
         kmc.Interval(*bounds)
 
 

@@ -35,7 +35,11 @@ class Growth(pints.ForwardModel):
     def simulate(self, parameters, times):
         rate, capacity = parameters
         size = capacity / (1.0 + (capacity / 2.0 - 1.0) * np.exp(-rate * times))
-        return size if self._n == 1 else np.stack([size, rate * size * (1.0 - size / capacity)], axis=1)
+        return (
+            size
+            if self._n == 1
+            else np.stack([size, rate * size * (1.0 - size / capacity)], axis=1)
+        )
 
 
 def problem(n_outputs=1):
@@ -48,11 +52,15 @@ def problem(n_outputs=1):
 def composed(n_noise):
     """A prior of the two parameters of the model and those of the errors."""
     noise = [pints.UniformLogPrior([0.01], [3.0]), pints.LogNormalLogPrior(0.0, 0.5)] * 2
-    return pints.ComposedLogPrior(pints.LogNormalLogPrior(-1.5, 0.5), pints.GaussianLogPrior(50, 5), *noise[:n_noise])
+    return pints.ComposedLogPrior(
+        pints.LogNormalLogPrior(-1.5, 0.5), pints.GaussianLogPrior(50, 5), *noise[:n_noise]
+    )
 
 
 def assert_equal(model, pdf, points=None):
-    """The log-densities agree at unconstrained points, by default draws from the prior, and most are finite."""
+    """The log-densities agree at unconstrained points, by default draws from the prior, and most
+    are finite.
+    """
     points = model.prior_points(np.random.default_rng(2), 20) if points is None else points
     names = list(model.parameters)
     finite = 0
@@ -62,7 +70,11 @@ def assert_equal(model, pdf, points=None):
             warnings.simplefilter("ignore")
             theirs = float(np.sum(pdf([parameters[name] for name in names])))
         value = model.call(x)
-        ours = (value[0] if isinstance(value, tuple) else value) + model.log_added(x) - model.log_jacobian(x)
+        ours = (
+            (value[0] if isinstance(value, tuple) else value)
+            + model.log_added(x)
+            - model.log_jacobian(x)
+        )
         assert ours == pytest.approx(theirs, rel=1e-11, abs=1e-9), parameters
         finite += np.isfinite(theirs)
     assert finite >= 15
@@ -70,7 +82,12 @@ def assert_equal(model, pdf, points=None):
 
 LIKELIHOODS = {
     "gaussian": (lambda p: pints.GaussianLogLikelihood(p), 1),
-    "known": (lambda p: pints.GaussianKnownSigmaLogLikelihood(p, 0.7 if p.n_outputs() == 1 else [0.7, 0.3]), 0),
+    "known": (
+        lambda p: pints.GaussianKnownSigmaLogLikelihood(
+            p, 0.7 if p.n_outputs() == 1 else [0.7, 0.3]
+        ),
+        0,
+    ),
     "student": (lambda p: pints.StudentTLogLikelihood(p), 2),
     "cauchy": (lambda p: pints.CauchyLogLikelihood(p), 1),
     "log-normal": (lambda p: pints.LogNormalLogLikelihood(p), 1),
@@ -92,10 +109,13 @@ def test_known_likelihoods(name, n_outputs):
 def test_censored_data():
     if not hasattr(pints, "CensoredGaussianLogLikelihood"):
         pytest.skip("this version of PINTS has no censored data")
-    posterior = pints.LogPosterior(pints.CensoredGaussianLogLikelihood(problem(), 3.0, 45.0), composed(1))
+    posterior = pints.LogPosterior(
+        pints.CensoredGaussianLogLikelihood(problem(), 3.0, 45.0), composed(1)
+    )
     model = kmc.from_pints(posterior)
     assert model.simulation.likelihoods["y"].is_censored
-    # PINTS's own log(1 - F) has lost its digits where it is small, so compare where the errors are large.
+    # PINTS's own log(1 - F) has lost its digits where it is small, so compare where the errors are
+    # large.
     for sigma in (30.0, 60.0):
         x = model.start_points({"p0": [0.2], "p1": [50.0], "sigma": [2.0]}, 1)[0]
         parameters = {**model.parameters_at(x), "sigma": sigma}
@@ -105,7 +125,12 @@ def test_censored_data():
 
 def test_multiplicative_errors_of_the_power_one():
     log_likelihood = pints.MultiplicativeGaussianLogLikelihood(problem())
-    priors = {"rate": kmc.LogNormal(-1.5, 0.5), "capacity": kmc.Normal(50, 5), "eta": 1, "sigma": kmc.HalfNormal(1)}
+    priors = {
+        "rate": kmc.LogNormal(-1.5, 0.5),
+        "capacity": kmc.Normal(50, 5),
+        "eta": 1,
+        "sigma": kmc.HalfNormal(1),
+    }
     model = kmc.from_pints(log_likelihood, priors)
     assert structured(model) is not None
     assert_equal(model, lambda x: log_likelihood(x) + model.prior.log_density(named(model, x))[0])
@@ -113,7 +138,9 @@ def test_multiplicative_errors_of_the_power_one():
 
 def named(model, x):
     """Arrays of one point by name, without what is fixed."""
-    return {name: np.array([value]) for name, value in zip(model.parameters, x) if name in model.dims}
+    return {
+        name: np.array([value]) for name, value in zip(model.parameters, x) if name in model.dims
+    }
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
@@ -200,7 +227,9 @@ def test_priors_of_one_number(prior):
 
 def test_another_prior_stays_a_function_beside_those_that_kmc_has():
     normal = pints.MultivariateGaussianLogPrior([10.0, 20.0], [[1.0, 0.5], [0.5, 1.0]])
-    prior = pints.ComposedLogPrior(pints.UniformLogPrior([0, 5], [1, 6]), normal, pints.GammaLogPrior(2, 1))
+    prior = pints.ComposedLogPrior(
+        pints.UniformLogPrior([0, 5], [1, 6]), normal, pints.GammaLogPrior(2, 1)
+    )
     model = kmc.from_pints(flat(prior))
     assert model.parameters["p1"] == kmc.Uniform(5, 6) and model.parameters["p4"] == kmc.Gamma(2, 1)
     assert model.parameters["p2"] == model.parameters["p3"] == kmc.Real()
@@ -228,8 +257,18 @@ def test_a_prior_that_cannot_be_drawn_from():
 
 def test_names():
     two = pints.LogPosterior(pints.StudentTLogLikelihood(problem(2)), composed(4))
-    assert list(kmc.from_pints(two).parameters) == ["p0", "p1", "nu_y0", "sigma_y0", "nu_y1", "sigma_y1"]
-    assert list(kmc.from_pints(two, outputs=["size", "slope"]).parameters)[2:4] == ["nu_size", "sigma_size"]
+    assert list(kmc.from_pints(two).parameters) == [
+        "p0",
+        "p1",
+        "nu_y0",
+        "sigma_y0",
+        "nu_y1",
+        "sigma_y1",
+    ]
+    assert list(kmc.from_pints(two, outputs=["size", "slope"]).parameters)[2:4] == [
+        "nu_size",
+        "sigma_size",
+    ]
     names = ["rate", "capacity", "a", "b", "c", "d"]
     model = kmc.from_pints(two, names, outputs=["size", "slope"], on_error="reject")
     assert list(model.parameters) == names and model.on_error == "reject"
@@ -238,7 +277,11 @@ def test_names():
         "slope": ("time",),
     }
     np.testing.assert_array_equal(model.coords["time"], TIMES)
-    assert list(kmc.from_pints(pints.LogPosterior(pints.AR1LogLikelihood(problem()), composed(2))).parameters) == [
+    assert list(
+        kmc.from_pints(
+            pints.LogPosterior(pints.AR1LogLikelihood(problem()), composed(2))
+        ).parameters
+    ) == [
         "p0",
         "p1",
         "p2",
@@ -247,7 +290,11 @@ def test_names():
 
 
 def test_priors_of_kmc():
-    priors = {"rate": kmc.LogNormal(-1.5, 0.5), "capacity": kmc.Normal(50, 5), "sigma": kmc.HalfNormal(1)}
+    priors = {
+        "rate": kmc.LogNormal(-1.5, 0.5),
+        "capacity": kmc.Normal(50, 5),
+        "sigma": kmc.HalfNormal(1),
+    }
     log_likelihood = pints.GaussianLogLikelihood(problem())
     model = kmc.from_pints(log_likelihood, priors)
     assert model.parameters == priors
@@ -256,14 +303,20 @@ def test_priors_of_kmc():
 
 def test_a_likelihood_of_kmc():
     two = problem(2)
-    priors = {"spread": kmc.HalfNormal(1), "rate": kmc.LogNormal(-1.5, 0.5), "capacity": kmc.Normal(50, 5)}
+    priors = {
+        "spread": kmc.HalfNormal(1),
+        "rate": kmc.LogNormal(-1.5, 0.5),
+        "capacity": kmc.Normal(50, 5),
+    }
     of = {"slope": kmc.likelihoods.Normal(two.values()[:, 1], 0.1)}
     of["size"] = kmc.likelihoods.LogNormal(two.values()[:, 0], sd="spread")
     model = kmc.from_pints(two, priors, likelihood=of, outputs=["size", "slope"])
     assert model.simulation.inputs == ("rate", "capacity")
     found, blobs = model.simulation({"rate": 0.2, "capacity": 50.0, "spread": 0.5})
     clean = Growth(2).simulate([0.2, 50.0], TIMES)
-    np.testing.assert_allclose(np.stack([blobs["outputs.size"], blobs["outputs.slope"]], axis=1), clean)
+    np.testing.assert_allclose(
+        np.stack([blobs["outputs.size"], blobs["outputs.slope"]], axis=1), clean
+    )
     np.testing.assert_allclose(found["slope"], of["slope"].log_likelihoods(clean[:, 1], {}))
 
 
@@ -297,17 +350,45 @@ RATES = {"a": kmc.Normal(0, 1), "b": kmc.Normal(0, 1)}
     [
         (lambda x: 0.0, {}, TypeError, "target=.*expected a pints.LogPosterior"),
         (composed(0), {}, TypeError, "target=.*expected a pints.LogPosterior"),
-        (POSTERIOR, {"parameters": ["a", "b"]}, ValueError, "parameters=.*expected 3 different names"),
-        (POSTERIOR, {"parameters": ["a", "b", "b"]}, ValueError, "parameters=.*expected 3 different names"),
-        (POSTERIOR, {"parameters": "abc"}, TypeError, "parameters='abc': expected a list of 3 names"),
+        (
+            POSTERIOR,
+            {"parameters": ["a", "b"]},
+            ValueError,
+            "parameters=.*expected 3 different names",
+        ),
+        (
+            POSTERIOR,
+            {"parameters": ["a", "b", "b"]},
+            ValueError,
+            "parameters=.*expected 3 different names",
+        ),
+        (
+            POSTERIOR,
+            {"parameters": "abc"},
+            TypeError,
+            "parameters='abc': expected a list of 3 names",
+        ),
         (POSTERIOR, {"outputs": ["a", "b"]}, ValueError, "outputs=.*expected 1 different names"),
-        (POSTERIOR, {"likelihood": kmc.likelihoods.Normal([1.0], 1.0)}, TypeError, "likelihood=.* with a LogPosterior"),
+        (
+            POSTERIOR,
+            {"likelihood": kmc.likelihoods.Normal([1.0], 1.0)},
+            TypeError,
+            "likelihood=.* with a LogPosterior",
+        ),
         (POSTERIOR.log_likelihood(), {}, TypeError, "parameters=None: expected a mapping"),
-        (POSTERIOR.log_likelihood(), {"parameters": RATES}, ValueError, "parameters has 2 of them: expected 3"),
+        (
+            POSTERIOR.log_likelihood(),
+            {"parameters": RATES},
+            ValueError,
+            "parameters has 2 of them: expected 3",
+        ),
         (problem(), {"parameters": RATES}, TypeError, "likelihood=None with a SingleOutputProblem"),
         (
             problem(),
-            {"parameters": {"a": kmc.Real()}, "likelihood": kmc.likelihoods.Normal(problem().values(), 1.0)},
+            {
+                "parameters": {"a": kmc.Real()},
+                "likelihood": kmc.likelihoods.Normal(problem().values(), 1.0),
+            },
             ValueError,
             "parameters has a besides those that likelihood names: expected 2",
         ),

@@ -34,19 +34,24 @@ def test_the_parts_are_kept_and_arviz_takes_the_likelihood():
     np.testing.assert_allclose(likelihood, stats.norm.logpdf(DATA, x[..., None]))
     np.testing.assert_allclose(idata["blobs"]["total_log_likelihood"], likelihood.sum(axis=2))
     np.testing.assert_allclose(
-        idata["sample_stats"]["lp"], idata["blobs"]["total_log_likelihood"] + idata["blobs"]["log_prior"]
+        idata["sample_stats"]["lp"],
+        idata["blobs"]["total_log_likelihood"] + idata["blobs"]["log_prior"],
     )
     assert arviz.loo(idata).n_data_points == 20
 
     n, precision = 20, 20 + 0.25
     exact = (
-        -0.5 * n * np.log(2 * np.pi) - 0.5 * np.log(4 * precision) - 0.5 * (DATA @ DATA - DATA.sum() ** 2 / precision)
+        -0.5 * n * np.log(2 * np.pi)
+        - 0.5 * np.log(4 * precision)
+        - 0.5 * (DATA @ DATA - DATA.sum() ** 2 / precision)
     )
     found = kmc.evidence(idata)
     assert abs(float(found["log_evidence"][0]) - exact) < 4 * float(found["se"][0]) < 0.2
     mean, variance = DATA.sum() / precision, 1 / precision
     divergence = 0.5 * ((variance + mean**2) / 4 - 1 - np.log(variance / 4))
-    assert abs(float(found["kl_divergence"][0]) - divergence) < 4 * float(found["se_kl_divergence"][0])
+    assert abs(float(found["kl_divergence"][0]) - divergence) < 4 * float(
+        found["se_kl_divergence"][0]
+    )
 
 
 def test_the_likelihood_is_not_evaluated_where_the_prior_is_zero():
@@ -59,7 +64,10 @@ def test_the_likelihood_is_not_evaluated_where_the_prior_is_zero():
 
 def test_numbers_dicts_blobs_arguments_and_declared_priors():
     model = kmc.Model(
-        log_likelihood=lambda p, shift: ({"y": np.array([p["a"], shift]), "z": np.zeros(3)}, {"extra": 1.0}),
+        log_likelihood=lambda p, shift: (
+            {"y": np.array([p["a"], shift]), "z": np.zeros(3)},
+            {"extra": 1.0},
+        ),
         parameters={"a": kmc.Normal(0, 1)},
         args=(2.0,),
     )
@@ -87,17 +95,26 @@ def test_many_points_at_once():
 def test_a_model_of_parts_can_be_copied_and_pickled():
     model = kmc.Model(log_likelihood=pointwise, log_prior=log_prior, dim=1)
     x = np.ones(1)
-    for copy in (dataclasses.replace(model, on_error="reject"), cloudpickle.loads(cloudpickle.dumps(model))):
+    for copy in (
+        dataclasses.replace(model, on_error="reject"),
+        cloudpickle.loads(cloudpickle.dumps(model)),
+    ):
         assert copy.call(x)[0] == model.call(x)[0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"log_density": log_prior, "log_prior": log_prior}, r"log_density=.* with log_likelihood and log_prior"),
+        (
+            {"log_density": log_prior, "log_prior": log_prior},
+            r"log_density=.* with log_likelihood and log_prior",
+        ),
         ({"log_prior": log_prior}, r"log_likelihood=None: expected a function of the parameters"),
         ({"log_likelihood": 3, "log_prior": log_prior}, r"log_likelihood=3: expected a function"),
-        ({"log_likelihood": pointwise, "log_prior": "normal"}, r"log_prior='normal': expected a function"),
+        (
+            {"log_likelihood": pointwise, "log_prior": "normal"},
+            r"log_prior='normal': expected a function",
+        ),
         ({}, r"log_density=None is not callable"),
     ],
 )

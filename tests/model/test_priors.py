@@ -1,4 +1,6 @@
-"""Priors as parameters, compared with scipy's densities, moments of draws, and models written by hand."""
+"""Priors as parameters, compared with scipy's densities, moments of draws, and models written by
+hand.
+"""
 
 import pickle
 import warnings
@@ -64,12 +66,16 @@ def test_the_density_of_the_vector_is_that_of_the_prior(law):
     """Its log-density and the log-Jacobian: integrated over the vector, it is one."""
     model = kmc.Model(flat, parameters={"a": law})
     x = np.linspace(-60, 60, 24_001)
-    logs = np.array(kmc.Model(flat_rows, parameters={"a": law}, vectorized=True).log_added(x[:, None]))
+    logs = np.array(
+        kmc.Model(flat_rows, parameters={"a": law}, vectorized=True).log_added(x[:, None])
+    )
     beyond = law.dist.sf(60, 1.0, 0.5) * 2 if law.dist.name == "cauchy" else 0.0
     np.testing.assert_allclose(np.trapezoid(np.exp(logs), x), 1.0 - beyond, atol=2e-3)
     at = np.array([0.7])
     value = float(values_of(model, at)["a"])
-    assert evaluate_point(model, at).value == pytest.approx(law.logpdf(value) + model.log_jacobian(at))
+    assert evaluate_point(model, at).value == pytest.approx(
+        law.logpdf(value) + model.log_jacobian(at)
+    )
 
 
 def flat_rows(parameters):
@@ -83,7 +89,11 @@ def test_declarations_are_scipys(prior, law):
     again = pickle.loads(pickle.dumps(prior))
     assert again == prior and hash(again) == hash(prior) and again.transform == prior.transform
     low, high = law.support()
-    bounded = {(False, False): transforms.Identity, (True, False): transforms.Above, (True, True): transforms.Between}
+    bounded = {
+        (False, False): transforms.Identity,
+        (True, False): transforms.Above,
+        (True, True): transforms.Between,
+    }
     assert isinstance(prior.transform, bounded[bool(np.isfinite(low)), bool(np.isfinite(high))])
 
 
@@ -112,9 +122,13 @@ def test_a_joint_prior_is_added_once():
         p = values_of(model, row)
         prior = stats.norm(0, 10).logpdf(p["mu"]).sum() + stats.gamma(2).logpdf(p["sd"])
         prior += sum(stats.dirichlet([1.0, 2.0, 3.0]).logpdf(each / each.sum()) for each in p["w"])
-        prior += stats.vonmises(4, 1.0).logpdf(p["phi"]) + stats.halfnorm(scale=2).logpdf(p["s"]).sum()
+        prior += (
+            stats.vonmises(4, 1.0).logpdf(p["phi"]) + stats.halfnorm(scale=2).logpdf(p["s"]).sum()
+        )
         np.testing.assert_allclose(
-            evaluate_point(model, row).value, likelihood(p) + prior + model.log_jacobian(row), rtol=1e-10
+            evaluate_point(model, row).value,
+            likelihood(p) + prior + model.log_jacobian(row),
+            rtol=1e-10,
         )
 
     def rows(p):
@@ -166,14 +180,19 @@ def test_start_points_are_drawn_from_the_prior():
         progress=False,
     )
     first = seen[:8]
-    assert all(abs(p["a"] - 5) < 0.5 and np.all(np.abs(p["b"] - 10) < 7) and abs(p["w"][0] - 0.25) < 0.1 for p in first)
+    assert all(
+        abs(p["a"] - 5) < 0.5 and np.all(np.abs(p["b"] - 10) < 7) and abs(p["w"][0] - 0.25) < 0.1
+        for p in first
+    )
     assert all(abs(abs(p["c"]) - np.pi) < 0.3 and abs(p["free"]) <= 2 for p in first)
     assert len({p["a"] for p in first}) == 8
 
 
 @pytest.fixture(scope="module")
 def idata():
-    model = kmc.Model(flat, parameters=STARTS | {"free": kmc.Uniform(0, 1)}, dims={"b": ["site"]}, coords=SITES)
+    model = kmc.Model(
+        flat, parameters=STARTS | {"free": kmc.Uniform(0, 1)}, dims={"b": ["site"]}, coords=SITES
+    )
     return kmc.sample(model, sampler="random-walk", draws=5, warmup=5, seed=3, progress=False)
 
 
@@ -218,7 +237,12 @@ def test_a_store_holds_them(tmp_path):
 def test_draws_stay_inside_the_support():
     """Also where rounding takes them to an end, and beyond all floats."""
     rng = np.random.default_rng(0)
-    extreme = [stats.beta(0.001, 0.001), stats.gamma(1e-4), stats.lognorm(400.0), stats.cauchy(0, 1e300)]
+    extreme = [
+        stats.beta(0.001, 0.001),
+        stats.gamma(1e-4),
+        stats.lognorm(400.0),
+        stats.cauchy(0, 1e300),
+    ]
     for law in extreme:
         model = kmc.Model(flat, parameters={"a": law})
         values = model.prior.draw(rng, 500)
@@ -228,7 +252,9 @@ def test_draws_stay_inside_the_support():
 
 @pytest.mark.slow
 def test_the_posterior_is_right():
-    """A normal mean with a normal prior, and a variance with an inverse gamma one: conjugate, known exactly."""
+    """A normal mean with a normal prior, and a variance with an inverse gamma one: conjugate, known
+    exactly.
+    """
     data = np.random.default_rng(5).normal(2.0, 1.5, 30)
 
     def likelihood(p):
@@ -236,7 +262,9 @@ def test_the_posterior_is_right():
 
     model = kmc.Model(likelihood, parameters={"v": stats.invgamma(3, scale=4)})
     exact = stats.invgamma(3 + 15, scale=4 + 0.5 * np.sum((data - 2.0) ** 2))
-    idata = kmc.sample(model, sampler="adaptive-metropolis", draws=1000, warmup=300, seed=6, progress=False)
+    idata = kmc.sample(
+        model, sampler="adaptive-metropolis", draws=1000, warmup=300, seed=6, progress=False
+    )
     row = kmc.summary(idata).loc["v"]
     assert abs(row["mean"] - exact.mean()) < 4.5 * row["mcse_mean"]
     assert abs(row["sd"] - exact.std()) < 4.5 * row["mcse_sd"]
@@ -264,8 +292,16 @@ def test_where_a_prior_is_zero_the_function_is_not_called(vectorized):
 @pytest.mark.parametrize("data", [3.0, 60.0])
 def test_data_that_contradict_a_prior_are_told(data):
     """Without the warning the draws would end at 38 standard deviations of the prior, silently."""
-    model = kmc.Model(lambda p: -0.5 * ((p["a"] - data) / 0.1) ** 2, parameters={"a": kmc.Normal(0, 1)})
-    options = {"sampler": "adaptive-metropolis", "draws": 200, "warmup": 300, "seed": 6, "progress": False}
+    model = kmc.Model(
+        lambda p: -0.5 * ((p["a"] - data) / 0.1) ** 2, parameters={"a": kmc.Normal(0, 1)}
+    )
+    options = {
+        "sampler": "adaptive-metropolis",
+        "draws": 200,
+        "warmup": 300,
+        "seed": 6,
+        "progress": False,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         idata = kmc.sample(model, **options)
@@ -295,8 +331,13 @@ def test_a_hierarchical_prior_is_the_product_of_its_conditionals(fixed):
         expected += stats.norm(1, p["each"]).logpdf(p["spread"]).sum()
         expected += 0.0 if "mu" in fixed else stats.norm(0, 5).logpdf(p["mu"])
         if "tau" not in fixed:
-            expected += stats.halfnorm(scale=5).logpdf(p["tau"]) + stats.halfnorm(scale=2).logpdf(p["each"]).sum()
-        np.testing.assert_allclose(evaluate_point(model, x).value - model.log_jacobian(x), expected, rtol=1e-10)
+            expected += (
+                stats.halfnorm(scale=5).logpdf(p["tau"])
+                + stats.halfnorm(scale=2).logpdf(p["each"]).sum()
+            )
+        np.testing.assert_allclose(
+            evaluate_point(model, x).value - model.log_jacobian(x), expected, rtol=1e-10
+        )
 
 
 def test_draws_of_a_hierarchical_prior():
@@ -315,7 +356,9 @@ def test_a_hierarchical_model_is_sampled():
     y, errors = np.array([3.0, -1.0]), np.array([1.0, 2.0])
     tau = np.linspace(0.005, 25, 4000)
     variances = errors**2 + tau[:, None] ** 2
-    log_weight = stats.norm(0, np.sqrt(variances)).logpdf(y).sum(axis=1) + stats.halfnorm(scale=5).logpdf(tau)
+    log_weight = stats.norm(0, np.sqrt(variances)).logpdf(y).sum(axis=1) + stats.halfnorm(
+        scale=5
+    ).logpdf(tau)
     weight = np.exp(log_weight - log_weight.max())
     expected = weight @ (tau[:, None] ** 2 / variances * y) / weight.sum()
     model = kmc.Model(
@@ -323,7 +366,9 @@ def test_a_hierarchical_model_is_sampled():
         parameters={"tau": kmc.HalfNormal(5), "theta": kmc.Normal(0, "tau", shape=2)},
     )
     sampler = kmc.KernelHMC(learning_share=0.2)
-    idata = kmc.sample(model, sampler=sampler, max_evaluations=900, draws=None, seed=1, progress=False)
+    idata = kmc.sample(
+        model, sampler=sampler, max_evaluations=900, draws=None, seed=1, progress=False
+    )
     draws = idata.posterior["theta"]
     error = draws.std(("chain", "draw")) / np.sqrt(bulk_ess(draws.values))
     np.testing.assert_array_less(np.abs(draws.mean(("chain", "draw")) - expected), 4 * error)
@@ -332,15 +377,23 @@ def test_a_hierarchical_model_is_sampled():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"a": kmc.Normal("b", 1), "b": kmc.Normal(0, 1)}, r"parameters\['a'\] names 'b': expected one of none"),
-        ({"b": kmc.Positive(), "a": kmc.Normal(0, "b")}, r"parameters\['a'\] names 'b': expected one of none"),
+        (
+            {"a": kmc.Normal("b", 1), "b": kmc.Normal(0, 1)},
+            r"parameters\['a'\] names 'b': expected one of none",
+        ),
+        (
+            {"b": kmc.Positive(), "a": kmc.Normal(0, "b")},
+            r"parameters\['a'\] names 'b': expected one of none",
+        ),
         (
             {"b": kmc.Dirichlet([1.0, 1.0]), "a": kmc.Normal("b", 1, shape=2)},
-            r"parameters\['a'\] names 'b': expected one of 'b', parameters with priors of single numbers",
+            r"parameters\['a'\] names 'b': expected one of 'b', parameters with priors of single "
+            r"numbers",
         ),
         (
             {"b": kmc.Normal(0, 1, shape=3), "a": kmc.Normal("b", 1, shape=2)},
-            r"parameters\['a'\] of shape \(2,\) names 'b' of shape \(3,\): expected a shape that broadcasts to it",
+            r"parameters\['a'\] of shape \(2,\) names 'b' of shape \(3,\): expected a shape that "
+            r"broadcasts to it",
         ),
     ],
 )
@@ -354,10 +407,22 @@ def test_names_in_priors_are_checked(parameters, message):
 WRONG = [
     (stats.poisson(3), TypeError, "scipy.stats.poisson\\(3\\) is discrete: .* sum it out"),
     (stats.gamma, TypeError, "has no parameters: freeze it by calling it"),
-    (stats.norm([0, 1], 1), ValueError, "has arrays as its parameters: .*kmc.Prior\\(..., shape=...\\)"),
+    (
+        stats.norm([0, 1], 1),
+        ValueError,
+        "has arrays as its parameters: .*kmc.Prior\\(..., shape=...\\)",
+    ),
     (stats.norm(0, -1), ValueError, "scipy.stats.norm\\(0, -1\\) has no support"),
-    (stats.wishart(3, np.eye(2)), TypeError, "expected a frozen continuous distribution of one number"),
-    (stats.gaussian_kde(np.arange(5.0)), TypeError, "expected a frozen continuous distribution of one number"),
+    (
+        stats.wishart(3, np.eye(2)),
+        TypeError,
+        "expected a frozen continuous distribution of one number",
+    ),
+    (
+        stats.gaussian_kde(np.arange(5.0)),
+        TypeError,
+        "expected a frozen continuous distribution of one number",
+    ),
 ]
 
 
@@ -371,7 +436,9 @@ def test_invalid_priors_are_named(given, error, message):
 
 @pytest.mark.parametrize("bounds", [(0, 10), [0.5, 2]])
 def test_two_bounds_are_an_interval(bounds):
-    with pytest.raises(TypeError, match=rf"for numbers between two bounds kmc.Interval\({bounds[0]}, {bounds[1]}\)"):
+    with pytest.raises(
+        TypeError, match=rf"for numbers between two bounds kmc.Interval\({bounds[0]}, {bounds[1]}\)"
+    ):
         kmc.Model(flat, parameters={"a": bounds})
 
 
@@ -396,7 +463,10 @@ def test_parameters_are_checked(make, message):
 # Distributions of vectors, and of other packages
 
 COVARIANCE = np.array([[1.0, 0.9], [0.9, 1.0]])
-VECTORS = [stats.multivariate_normal([1.0, -1.0], COVARIANCE), stats.multivariate_t([1.0, -1.0], COVARIANCE, df=5)]
+VECTORS = [
+    stats.multivariate_normal([1.0, -1.0], COVARIANCE),
+    stats.multivariate_t([1.0, -1.0], COVARIANCE, df=5),
+]
 
 
 @pytest.mark.parametrize("law", VECTORS, ids=["normal", "t"])
@@ -414,7 +484,9 @@ def test_correlated_priors(law, shape):
 
 
 def test_a_singular_covariance_is_refused():
-    with pytest.raises(ValueError, match="multivariate_normal.* has a covariance of rank 1: expected 2"):
+    with pytest.raises(
+        ValueError, match="multivariate_normal.* has a covariance of rank 1: expected 2"
+    ):
         kmc.Prior(stats.multivariate_normal([0, 0], np.ones((2, 2)), allow_singular=True))
 
 
@@ -483,7 +555,9 @@ def test_draws_of_lkj_factors_have_the_known_marginal():
 
 
 def test_a_uniform_angle_and_a_von_mises_angle():
-    model = kmc.Model(flat, parameters={"hour": kmc.CircularUniform(0, 24), "phase": kmc.VonMises(0.5, 2.0)})
+    model = kmc.Model(
+        flat, parameters={"hour": kmc.CircularUniform(0, 24), "phase": kmc.VonMises(0.5, 2.0)}
+    )
     assert model.dim == 4 and model.variable_attrs["hour"]["period"] == 24
     values = model.prior.draw(np.random.default_rng(3), 1000)
     assert stats.kstest(values["hour"] / 24, "uniform").pvalue > 1e-4
@@ -515,4 +589,6 @@ def test_parameters_of_priors_are_checked(kind, given, message):
 
 def test_far_tails_of_a_truncated_normal_keep_their_bounds():
     prior = kmc.TruncatedNormal(0.1, 0.3, 0.2, 0.7, shape=2)
-    assert prior.transform == transforms.Between(0.2, 0.7) and kmc.PositiveDefinite(2, shape=3).shape == (3,)
+    assert prior.transform == transforms.Between(0.2, 0.7) and kmc.PositiveDefinite(
+        2, shape=3
+    ).shape == (3,)

@@ -34,7 +34,9 @@ QUICK = "FAST_COMPILE"
 
 @pytest.fixture(autouse=True)
 def quick_compilation():
-    """Of what PyMC itself compiles; the runs that a fixture makes for several tests have PyTensor's own mode."""
+    """Of what PyMC itself compiles; the runs that a fixture makes for several tests have PyTensor's
+    own mode.
+    """
     with pytensor.config.change_flags(mode=QUICK):
         yield
 
@@ -63,7 +65,9 @@ def eight_schools():
 
 
 def everything():
-    """Transforms that change the number of values, a potential, imputed values, bounds that depend on a variable."""
+    """Transforms that change the number of values, a potential, imputed values, bounds that depend
+    on a variable.
+    """
     with pm.Model() as model:
         low = pm.Normal("low", initval=-1.5)
         pm.Uniform("between", low, 3.0, shape=(2, 2))
@@ -114,12 +118,17 @@ def test_draws_have_pymcs_names_and_values():
     draws = model.constrain(points)
     shown = [v for v in theirs.unobserved_value_vars if not v.name.endswith("__")]
     assert list(draws) == [v.name for v in shown] == list(model.dims)
-    expected = theirs.compile_fn(shown, inputs=theirs.value_vars, on_unused_input="ignore", mode=QUICK)
+    expected = theirs.compile_fn(
+        shown, inputs=theirs.value_vars, on_unused_input="ignore", mode=QUICK
+    )
     for i, x in enumerate(points):
         for value, name in zip(expected(point_of(theirs, x)), draws, strict=True):
             np.testing.assert_allclose(draws[name][i], value, rtol=1e-12)
     np.testing.assert_allclose(draws["share"].sum(axis=1), 1.0)
-    assert draws["between"].shape == (4, 2, 2) and model.dims["between"] == ("between_dim_0", "between_dim_1")
+    assert draws["between"].shape == (4, 2, 2) and model.dims["between"] == (
+        "between_dim_0",
+        "between_dim_1",
+    )
     assert {name: values.shape[1:] for name, values in model.constrain(points[:0]).items()} == {
         name: values.shape[1:] for name, values in draws.items()
     }
@@ -145,7 +154,9 @@ def test_an_interval_that_cuts_an_angle_is_warned_of():
     with pm.Model() as theirs:
         angle = pm.Uniform("angle", 0, 2 * np.pi)
         pm.Potential("misfit", 30 * pt.cos(angle))
-    start = np.log([[0.1], [6.2], [0.05], [6.1]] / (2 * np.pi - np.array([[0.1], [6.2], [0.05], [6.1]])))
+    start = np.log(
+        [[0.1], [6.2], [0.05], [6.1]] / (2 * np.pi - np.array([[0.1], [6.2], [0.05], [6.1]]))
+    )
     options = {"sampler": "random-walk", "draws": 400, "warmup": 100, "seed": 1, "progress": False}
     idata = kmc.sample(kmc.from_pymc(theirs, mode=QUICK), initial=start, **options)
     (sentence,) = [said for said in json.loads(idata.attrs["warnings"]) if "both ends" in said]
@@ -168,7 +179,14 @@ def test_starts_of_zero_density_are_drawn_again():
         x = pm.Normal("x", shape=2)
         pm.Potential("half", pt.switch(x[0] > 0, 0.0, -np.inf))
     idata = kmc.sample(
-        theirs, sampler="random-walk", draws=5, warmup=0, chains=8, seed=1, progress=False, max_evaluations=200
+        theirs,
+        sampler="random-walk",
+        draws=5,
+        warmup=0,
+        chains=8,
+        seed=1,
+        progress=False,
+        max_evaluations=200,
     )
     first = idata.posterior["x"].values[:, 0]
     assert np.all(first[:, 0] > 0)
@@ -181,19 +199,30 @@ def schools_idata():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return kmc.sample(
-            eight_schools(), sampler="adaptive-metropolis", warmup=2000, draws=6000, seed=3, progress=False
+            eight_schools(),
+            sampler="adaptive-metropolis",
+            warmup=2000,
+            draws=6000,
+            seed=3,
+            progress=False,
         )
 
 
 def schools_moments():
-    """E[mu], E[tau] and E[theta] by quadrature: given tau all else is Gaussian, up to the data's evidence."""
+    """E[mu], E[tau] and E[theta] by quadrature: given tau all else is Gaussian, up to the data's
+    evidence.
+    """
     log_tau = np.linspace(-8, 6, 4001)
     tau = np.exp(log_tau)[:, None]
     precision = 1.0 / (ERRORS**2 + tau**2)
     variance = 1.0 / (1.0 / 25 + precision.sum(axis=1))
     mu = variance * (precision * EFFECTS).sum(axis=1)
-    evidence = 0.5 * (np.log(precision).sum(axis=1) - (precision * EFFECTS**2).sum(axis=1) + mu**2 / variance)
-    log_weight = evidence + 0.5 * np.log(variance) + stats.halfcauchy(scale=5).logpdf(tau[:, 0]) + log_tau
+    evidence = 0.5 * (
+        np.log(precision).sum(axis=1) - (precision * EFFECTS**2).sum(axis=1) + mu**2 / variance
+    )
+    log_weight = (
+        evidence + 0.5 * np.log(variance) + stats.halfcauchy(scale=5).logpdf(tau[:, 0]) + log_tau
+    )
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     shrinkage = tau**2 / (tau**2 + ERRORS**2)
@@ -220,11 +249,15 @@ def test_results_are_laid_out_as_pymcs(schools_idata):
     assert posterior["theta"].dims == ("chain", "draw", "school")
     assert posterior["school"].values.tolist() == list("ABCDEFGH")
     assert "unused" not in posterior.coords
-    np.testing.assert_allclose(posterior["theta"], posterior["mu"] + posterior["tau"] * posterior["z"])
+    np.testing.assert_allclose(
+        posterior["theta"], posterior["mu"] + posterior["tau"] * posterior["z"]
+    )
     np.testing.assert_array_equal(schools_idata.observed_data["y"], EFFECTS)
     np.testing.assert_array_equal(schools_idata.constant_data["errors"].sel(school="C"), 16.0)
     assert schools_idata.unconstrained_posterior["x"].shape == (4, 6000, 10)
-    np.testing.assert_allclose(schools_idata.unconstrained_posterior["x"][..., 1], np.log(posterior["tau"]))
+    np.testing.assert_allclose(
+        schools_idata.unconstrained_posterior["x"][..., 1], np.log(posterior["tau"])
+    )
 
 
 def test_data_are_those_of_the_moment():
@@ -246,7 +279,9 @@ def test_a_model_of_named_dimensions():
         pmd.Deterministic("product", mu * scale)
     model = kmc.from_pymc(theirs, mode=QUICK)
     x = np.array([0.5, 0.1, 0.2, 0.3])
-    assert model.call(x) == pytest.approx(float(theirs.compile_logp(mode=QUICK)(point_of(theirs, x))), rel=1e-12)
+    assert model.call(x) == pytest.approx(
+        float(theirs.compile_logp(mode=QUICK)(point_of(theirs, x))), rel=1e-12
+    )
     assert model.dims["product"] == ("group",)
     np.testing.assert_allclose(model.constrain(x[None])["product"], 0.5 * np.exp([[0.1, 0.2, 0.3]]))
 
@@ -255,7 +290,8 @@ def test_a_frozen_model():
     optimization = pytest.importorskip("pymc.model.transform.optimization")
     if not hasattr(optimization, "freeze_model"):
         pytest.skip("before PyMC 6 models are not frozen")
-    theirs = optimization.freeze_model(eight_schools())  # which has an order of variables of its own
+    # which has an order of variables of its own
+    theirs = optimization.freeze_model(eight_schools())
     x = np.linspace(-1, 1, 10)
     expected = float(theirs.compile_logp(mode=QUICK)(point_of(theirs, x)))
     assert kmc.from_pymc(theirs, mode=QUICK).call(x) == pytest.approx(expected, rel=1e-12)
@@ -285,7 +321,14 @@ def test_a_black_box_is_sampled():
     """N(1, .5²) prior and 1.4 = 2 rate + N(0, .5²): Gaussian, of mean .76 and variance .05."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        idata = kmc.sample(black_box(), sampler="adaptive-metropolis", warmup=200, draws=400, seed=5, progress=False)
+        idata = kmc.sample(
+            black_box(),
+            sampler="adaptive-metropolis",
+            warmup=200,
+            draws=400,
+            seed=5,
+            progress=False,
+        )
     draws = idata.posterior["rate"].values
     from arviz import ess
 
@@ -314,12 +357,19 @@ def test_nonfinite_values_are_rejected_unless_they_raise():
     with pm.Model() as theirs:
         x = pm.Normal("x")
         pm.Potential("hole", pt.switch(x > 0.5, np.nan, 0.0))
-    settings = {"sampler": "random-walk", "draws": 200, "warmup": 0, "initial": np.zeros((4, 1)), "progress": False}
+    settings = {
+        "sampler": "random-walk",
+        "draws": 200,
+        "warmup": 0,
+        "initial": np.zeros((4, 1)),
+        "progress": False,
+    }
     with pytest.warns(kmc.KmcWarning, match=r"NaN or \+inf at \d+ of 805 evaluations"):
         idata = kmc.sample(theirs, seed=1, **settings)
     assert np.all(idata.posterior["x"] <= 0.5) and idata.attrs["n_nonfinite"] > 50
     with pytest.raises(
-        kmc.EvaluationError, match=r'NaN.* at x = 0\..*sample kmc.from_pymc\(model, nonfinite="reject"\)'
+        kmc.EvaluationError,
+        match=r'NaN.* at x = 0\..*sample kmc.from_pymc\(model, nonfinite="reject"\)',
     ):
         kmc.sample(kmc.from_pymc(theirs, mode=QUICK, nonfinite="raise"), seed=1, **settings)
     assert kmc.from_pymc(theirs, mode=QUICK, on_error="reject").on_error == "reject"

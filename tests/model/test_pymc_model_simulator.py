@@ -54,23 +54,36 @@ class Decay(Op):
 
 DISTRIBUTIONS = {
     "normal": lambda y, scale: pm.Normal("y", y, scale, observed=DATA),
-    "two": lambda y, scale: (pm.Normal("y", 2.0 * y, 0.3, observed=DATA), pm.Poisson("n", y, observed=COUNTS)),
+    "two": lambda y, scale: (
+        pm.Normal("y", 2.0 * y, 0.3, observed=DATA), pm.Poisson("n", y, observed=COUNTS)
+    ),
     "known sd": lambda y, scale: pm.Normal("y", y, np.linspace(0.1, 0.2, 7), observed=DATA),
     "log-normal": lambda y, scale: pm.LogNormal("y", pt.log(y), scale, observed=DATA),
     "student": lambda y, scale: pm.StudentT("y", nu=4.0, mu=y, sigma=scale, observed=DATA),
-    "degrees of freedom": lambda y, scale: pm.StudentT("y", nu=scale, mu=y, sigma=0.2, observed=DATA),
+    "degrees of freedom": lambda y, scale: (
+        pm.StudentT("y", nu=scale, mu=y, sigma=0.2, observed=DATA)
+    ),
     "poisson": lambda y, scale: pm.Poisson("y", 3.0 * y, observed=COUNTS),
-    "negative binomial": lambda y, scale: pm.NegativeBinomial("y", mu=y, alpha=scale, observed=COUNTS),
-    "binomial": lambda y, scale: pm.Binomial("y", n=np.arange(4, 11), p=y / (1.0 + y), observed=COUNTS),
+    "negative binomial": lambda y, scale: (
+        pm.NegativeBinomial("y", mu=y, alpha=scale, observed=COUNTS)
+    ),
+    "binomial": lambda y, scale: (
+        pm.Binomial("y", n=np.arange(4, 11), p=y / (1.0 + y), observed=COUNTS)
+    ),
     "bernoulli": lambda y, scale: pm.Bernoulli("y", p=y / (1.0 + y), observed=COUNTS > 0),
     "one output": lambda y, scale: pm.Normal("y", y[0], scale, observed=DATA),
     "other data": lambda y, scale: (
-        pm.Normal("y", y, 0.3, observed=DATA), pm.Exponential("z", scale, observed=np.array([0.5, 1.5]))
+        pm.Normal("y", y, 0.3, observed=DATA),
+        pm.Exponential("z", scale, observed=np.array([0.5, 1.5])),
     ),
 }  # fmt: skip
 OTHERS = {
-    "censored": lambda y, scale: pm.Censored("y", pm.Normal.dist(y, scale), lower=0.25, upper=None, observed=DATA),
-    "two errors": lambda y, scale: pm.Normal("y", y, pt.sqrt(scale**2 + (0.1 * y) ** 2), observed=DATA),
+    "censored": lambda y, scale: (
+        pm.Censored("y", pm.Normal.dist(y, scale), lower=0.25, upper=None, observed=DATA)
+    ),
+    "two errors": lambda y, scale: (
+        pm.Normal("y", y, pt.sqrt(scale**2 + (0.1 * y) ** 2), observed=DATA)
+    ),
     "gamma": lambda y, scale: pm.Gamma("y", mu=y, sigma=scale, observed=DATA),
     "potential": lambda y, scale: pm.Potential("y", -pt.sum((y - DATA) ** 2) / scale),
     "and a potential": lambda y, scale: (
@@ -92,7 +105,9 @@ def build(distribution, op=None, **priors):
 
 def evaluated(model, points):
     found = [evaluate_point(model, x) for x in points]
-    return np.array([one.log_density for one in found]), structured(model).outputs([one.blobs for one in found])
+    return np.array([one.log_density for one in found]), structured(model).outputs(
+        [one.blobs for one in found]
+    )
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
@@ -102,7 +117,9 @@ def test_the_structure_is_the_log_density(name):
     values, eta = evaluated(model, points)
     known = structured(model)
     assert np.isfinite(values).all() and known.holds(points, values, eta)
-    np.testing.assert_allclose(log_densities(known.structure, points, eta), values, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(
+        log_densities(known.structure, points, eta), values, rtol=2e-3, atol=2e-3
+    )
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -137,7 +154,9 @@ def test_transforms_and_arrays():
     points = np.random.default_rng(2).normal(0.0, 0.5, (20, model.dim)) + model.space.start
     values, eta = evaluated(model, points)
     known = structured(model)
-    np.testing.assert_allclose(log_densities(known.structure, points, eta), values, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(
+        log_densities(known.structure, points, eta), values, rtol=2e-3, atol=2e-3
+    )
     draws = known.structure.parameters.draw(np.random.default_rng(3), 4000)
     np.testing.assert_allclose(draws[:, 0].mean(), 100.0, atol=4 * 10 / np.sqrt(4000))
     np.testing.assert_allclose(draws[:, 0].std(), 10.0, rtol=4 / np.sqrt(8000))

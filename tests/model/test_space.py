@@ -66,17 +66,24 @@ def unconstrain(**values):
 
 
 def test_a_value_outside_is_named():
-    with pytest.raises(ValueError, match=r"'s' has the value -3.0 in point 1: expected finite numbers above 0"):
+    with pytest.raises(
+        ValueError, match=r"'s' has the value -3.0 in point 1: expected finite numbers above 0"
+    ):
         unconstrain(s=[1.0, -3.0])
-    with pytest.raises(ValueError, match=r"'w' has the value \[0.5, 0.6\] in point 0: .* positive .* the sum 1"):
+    with pytest.raises(
+        ValueError, match=r"'w' has the value \[0.5, 0.6\] in point 0: .* positive .* the sum 1"
+    ):
         unconstrain(w=[[0.5, 0.6], [0.2, 0.8]])
 
 
 def test_a_wrong_shape_is_named():
-    with pytest.raises(ValueError, match=r"'w' has values of shape \(2,\): expected real numbers of shape \(n, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"'w' has values of shape \(2,\): expected real numbers of shape \(n, 2\)"
+    ):
         unconstrain(w=[0.5, 0.5])
     with pytest.raises(
-        ValueError, match=r"'s' has values of shape \(\): expected real numbers of shape \(n,\), for n points"
+        ValueError,
+        match=r"'s' has values of shape \(\): expected real numbers of shape \(n,\), for n points",
     ):
         unconstrain(s=1.0)
     with pytest.raises(ValueError, match=r"different numbers of points: {'s': 3, 'w': 2}"):
@@ -85,7 +92,9 @@ def test_a_wrong_shape_is_named():
 
 @pytest.mark.parametrize("value", ["one", [1j, 1.0], [[1.0], [1.0, 2.0]], None])
 def test_values_are_real(value):
-    with pytest.raises((TypeError, ValueError), match=r"the parameter 's' has .*: expected real numbers"):
+    with pytest.raises(
+        (TypeError, ValueError), match=r"the parameter 's' has .*: expected real numbers"
+    ):
         unconstrain(s=value)
 
 
@@ -107,11 +116,17 @@ def test_labels_give_the_shape():
     )
     assert space.dim == 2 + 2 * 2
     assert space.dims == {"mu": ("site",), "share": ("site", "kind")}
-    assert list(space.coords["site"]) == ["A", "B"] and list(space.coords["kind"]) == ["x", "y", "z"]
+    assert list(space.coords["site"]) == ["A", "B"] and list(space.coords["kind"]) == [
+        "x",
+        "y",
+        "z",
+    ]
 
 
 def test_a_shape_without_labels_and_labels_of_default_dimensions():
-    space = ParameterSpace({"a": kmc.Real(2), "b": kmc.Real((2, 2))}, {"b_dim_1": ["u", "v"]}, {"a": ["site"]})
+    space = ParameterSpace(
+        {"a": kmc.Real(2), "b": kmc.Real((2, 2))}, {"b_dim_1": ["u", "v"]}, {"a": ["site"]}
+    )
     assert space.dims == {"a": ("site",), "b": ("b_dim_0", "b_dim_1")}
     assert list(space.coords["site"]) == [0, 1] and list(space.coords["b_dim_1"]) == ["u", "v"]
 
@@ -124,35 +139,120 @@ WRONG = [
     ({1: kmc.Real()}, {}, {}, TypeError, r"^parameters has the name 1: expected a string"),
     ({"": kmc.Real()}, {}, {}, ValueError, r"^parameters has the name ''"),
     ({"a/b": kmc.Real()}, {}, {}, ValueError, r"^parameters has the name 'a/b'"),
-    ({"chain": kmc.Real()}, {}, {}, ValueError, r"^parameters has the name 'chain': .* neither 'chain' nor 'draw'"),
+    (
+        {"chain": kmc.Real()},
+        {},
+        {},
+        ValueError,
+        r"^parameters has the name 'chain': .* neither 'chain' nor 'draw'",
+    ),
     ({"a": 3}, {}, {}, ValueError, r"^parameters=.*: expected at least one that is not fixed"),
     ({"a": "3"}, {}, {}, TypeError, r"^parameters\['a'\]='3': expected kmc.Real\(\)"),
     ({"a": kmc.Real}, {}, {}, TypeError, r"^parameters\['a'\]=.*; call it, kmc.Real\(...\)"),
     ({"a": kmc.Real(2)}, ["site"], {}, TypeError, r"^coords=\['site'\]: expected a mapping"),
     ({"a": kmc.Real(2)}, {"site": 3}, {}, ValueError, r"^coords\['site'\]=3: expected a list"),
-    ({"a": kmc.Real(2)}, {"site": []}, {}, ValueError, r"^coords\['site'\]=\[\]: expected a list of at least one"),
-    ({"a": kmc.Real(2)}, {"site": [[1], [1, 2]]}, {}, ValueError, r"^coords\['site'\]=.*: expected a list"),
-    ({"a": kmc.Real(2)}, AB, {}, ValueError, r"^coords has 'site', .*: expected some of 'a_dim_0'; name it in dims"),
+    (
+        {"a": kmc.Real(2)},
+        {"site": []},
+        {},
+        ValueError,
+        r"^coords\['site'\]=\[\]: expected a list of at least one",
+    ),
+    (
+        {"a": kmc.Real(2)},
+        {"site": [[1], [1, 2]]},
+        {},
+        ValueError,
+        r"^coords\['site'\]=.*: expected a list",
+    ),
+    (
+        {"a": kmc.Real(2)},
+        AB,
+        {},
+        ValueError,
+        r"^coords has 'site', .*: expected some of 'a_dim_0'; name it in dims",
+    ),
     ({"a": kmc.Real()}, AB, {}, ValueError, r"^coords has 'site', .*: expected some of nothing"),
     ({"a": kmc.Real(2)}, AB, ["site"], TypeError, r"^dims=\['site'\]: expected a mapping"),
-    ({"a": kmc.Real(2)}, AB, {"b": ["site"]}, ValueError, r"^dims has 'b', .*: expected some of 'a'"),
+    (
+        {"a": kmc.Real(2)},
+        AB,
+        {"b": ["site"]},
+        ValueError,
+        r"^dims has 'b', .*: expected some of 'a'",
+    ),
     ({"a": kmc.Real(2)}, AB, {"a": 3}, TypeError, r"^dims\['a'\]=3: expected a list of strings"),
-    ({"a": kmc.Real(2)}, AB, {"a": [3]}, TypeError, r"^dims\['a'\]=\[3\]: expected a list of strings"),
+    (
+        {"a": kmc.Real(2)},
+        AB,
+        {"a": [3]},
+        TypeError,
+        r"^dims\['a'\]=\[3\]: expected a list of strings",
+    ),
     ({"a": kmc.Real(2)}, AB, {"a": ["draw"]}, ValueError, r"^dims\['a'\] has 'draw'"),
-    ({"a": kmc.Real(2)}, AB, {"a": ["a"]}, ValueError, r"^dims\['a'\] has 'a': .* the name of a parameter"),
-    ({"a": kmc.Real((2, 2))}, AB, {"a": ["site", "site"]}, ValueError, r"^dims\['a'\]=.*: expected each name once"),
-    ({"a": kmc.Real()}, {}, {"a": ["site"]}, ValueError, r"^dims\['a'\] has 'site', whose length is not known"),
-    ({"a": kmc.Real(3)}, AB, {"a": ["site"]}, ValueError, r"'a' has the length 3 along 'site', which has 2 labels"),
-    ({"a": kmc.Simplex(3)}, AB, {"a": ["site"]}, ValueError, r"'a' has the length 3 along 'site', which has 2"),
-    ({"a": kmc.Real(())}, AB, {"a": ["site"]}, ValueError, r"^dims\['a'\]=.* names 1 dimensions: expected 0, .*\(\)"),
-    ({"a": kmc.Real(2)}, AB, {"a": ["site", "b"]}, ValueError, r"^dims\['a'\]=.* names 2 dimensions: expected 1"),
-    ({"a": kmc.Simplex(3)}, {}, {"a": []}, ValueError, r"^dims\['a'\]=\(\) names 0 dimensions: expected 1"),
+    (
+        {"a": kmc.Real(2)},
+        AB,
+        {"a": ["a"]},
+        ValueError,
+        r"^dims\['a'\] has 'a': .* the name of a parameter",
+    ),
+    (
+        {"a": kmc.Real((2, 2))},
+        AB,
+        {"a": ["site", "site"]},
+        ValueError,
+        r"^dims\['a'\]=.*: expected each name once",
+    ),
+    (
+        {"a": kmc.Real()},
+        {},
+        {"a": ["site"]},
+        ValueError,
+        r"^dims\['a'\] has 'site', whose length is not known",
+    ),
+    (
+        {"a": kmc.Real(3)},
+        AB,
+        {"a": ["site"]},
+        ValueError,
+        r"'a' has the length 3 along 'site', which has 2 labels",
+    ),
+    (
+        {"a": kmc.Simplex(3)},
+        AB,
+        {"a": ["site"]},
+        ValueError,
+        r"'a' has the length 3 along 'site', which has 2",
+    ),
+    (
+        {"a": kmc.Real(())},
+        AB,
+        {"a": ["site"]},
+        ValueError,
+        r"^dims\['a'\]=.* names 1 dimensions: expected 0, .*\(\)",
+    ),
+    (
+        {"a": kmc.Real(2)},
+        AB,
+        {"a": ["site", "b"]},
+        ValueError,
+        r"^dims\['a'\]=.* names 2 dimensions: expected 1",
+    ),
+    (
+        {"a": kmc.Simplex(3)},
+        {},
+        {"a": []},
+        ValueError,
+        r"^dims\['a'\]=\(\) names 0 dimensions: expected 1",
+    ),
     (
         {"a": kmc.Real(2), "b": kmc.Real(3)},
         {},
         {"a": ["site"], "b": ["site"]},
         ValueError,
-        r"'b' has the length 3 along 'site', which has 2 labels in coords or that length in another parameter",
+        r"'b' has the length 3 along 'site', which has 2 labels in coords or that length in "
+        r"another parameter",
     ),
 ]
 

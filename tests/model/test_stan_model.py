@@ -1,4 +1,6 @@
-"""Stan models: a stand-in with the interface that BridgeStan documents, and a real model where one can be compiled."""
+"""Stan models: a stand-in with the interface that BridgeStan documents, and a real model where one
+can be compiled.
+"""
 
 import json
 import math
@@ -16,15 +18,16 @@ DATA = {"y": [1.0, 3.0]}
 
 
 class StandIn:
-    """The behavior of a bridgestan.StanModel of this program, written from BridgeStan's documentation.
+    """The behavior of a bridgestan.StanModel of this program, written from BridgeStan's
+    documentation.
 
-    data { vector[2] y; }
-    parameters { real mu; real<lower=0> tau; matrix[2, 3] m; }
-    transformed parameters { vector[2] t = mu + tau * y; }
-    model { if (mu > 5) reject("mu is ", mu); mu ~ normal(0, 1); tau ~ exponential(1); to_vector(m) ~ normal(0, 1); }
-    generated quantities { real new = normal_rng(mu, tau); }
+    data { vector[2] y; } parameters { real mu; real<lower=0> tau; matrix[2, 3] m; } transformed
+    parameters { vector[2] t = mu + tau * y; } model { if (mu > 5) reject("mu is ", mu); mu ~
+    normal(0, 1); tau ~ exponential(1); to_vector(m) ~ normal(0, 1); } generated quantities { real
+    new = normal_rng(mu, tau); }
 
-    Names are column-major, parameters come first, then transformed parameters, then generated quantities.
+    Names are column-major, parameters come first, then transformed parameters, then generated
+    quantities.
     """
 
     def __init__(self, model_lib, data=None, *, seed=1234, warn=True):
@@ -45,15 +48,26 @@ class StandIn:
         return SimpleNamespace(generator=np.random.default_rng(seed))
 
     def log_density(self, theta_unc, *, propto=True, jacobian=True):
-        assert theta_unc.flags.c_contiguous and theta_unc.shape == (8,) and theta_unc.dtype == np.float64
+        assert (
+            theta_unc.flags.c_contiguous
+            and theta_unc.shape == (8,)
+            and theta_unc.dtype == np.float64
+        )
         if theta_unc[0] > 5:
             raise RuntimeError(f"Exception: mu is {theta_unc[0]}")
         return (
-            -0.5 * theta_unc[0] ** 2 - np.exp(theta_unc[1]) + jacobian * theta_unc[1] - 0.5 * np.sum(theta_unc[2:] ** 2)
+            -0.5 * theta_unc[0] ** 2
+            - np.exp(theta_unc[1])
+            + jacobian * theta_unc[1]
+            - 0.5 * np.sum(theta_unc[2:] ** 2)
         )
 
     def param_constrain(self, theta_unc, *, include_tp=False, include_gq=False, rng=None):
-        assert theta_unc.flags.c_contiguous and theta_unc.shape == (8,) and theta_unc.dtype == np.float64
+        assert (
+            theta_unc.flags.c_contiguous
+            and theta_unc.shape == (8,)
+            and theta_unc.dtype == np.float64
+        )
         if include_gq and rng is None:
             raise ValueError("Error: must specify rng when including generated quantities")
         mu, tau = theta_unc[0], np.exp(theta_unc[1])
@@ -93,8 +107,14 @@ def test_arrays_have_their_declared_shapes(model):
     }  # fmt: skip
     np.testing.assert_allclose(draws["tau"], np.exp(points[:, 1]))
     np.testing.assert_array_equal(draws["m"][3], points[3, 2:].reshape(2, 3, order="F"))
-    np.testing.assert_allclose(draws["t"], draws["mu"][:, None] + draws["tau"][:, None] * np.array(DATA["y"]))
-    assert model.dims["m"] == ("m_dim_0", "m_dim_1") and model.coords["m_dim_1"].tolist() == [0, 1, 2]
+    np.testing.assert_allclose(
+        draws["t"], draws["mu"][:, None] + draws["tau"][:, None] * np.array(DATA["y"])
+    )
+    assert model.dims["m"] == ("m_dim_0", "m_dim_1") and model.coords["m_dim_1"].tolist() == [
+        0,
+        1,
+        2,
+    ]
     assert model.constrain(points[:0])["m"].shape == (0, 2, 3)
 
 
@@ -120,10 +140,14 @@ def test_nonfinite_values_and_failures_are_rejected(model):
 
     failing = Failing("schools.so", json.dumps(DATA))
     assert math.isnan(evaluate_point(kmc.from_stan(failing), np.zeros(8)).value)
-    with pytest.raises(kmc.EvaluationError, match=r'NaN.*sample kmc.from_stan\(model, nonfinite="reject"\)'):
+    with pytest.raises(
+        kmc.EvaluationError, match=r'NaN.*sample kmc.from_stan\(model, nonfinite="reject"\)'
+    ):
         evaluate_point(kmc.from_stan(failing, nonfinite="raise"), np.zeros(8))
     failing.log_density = None
-    with pytest.raises(kmc.EvaluationError, match=r'sample kmc.from_stan\(model, on_error="reject"\)'):
+    with pytest.raises(
+        kmc.EvaluationError, match=r'sample kmc.from_stan\(model, on_error="reject"\)'
+    ):
         evaluate_point(kmc.from_stan(failing), np.zeros(8))
     assert Evaluator(kmc.from_stan(failing, on_error="reject"))(np.zeros((1, 8))) == -np.inf
 
@@ -149,15 +173,20 @@ def test_it_can_be_sent_elsewhere(bridgestan, model):
     arrived = pickle.loads(pickle.dumps(model))
     x = np.linspace(-1, 1, 8)
     assert arrived.call(x) == model.call(x)
-    np.testing.assert_array_equal(arrived.constrain(x[None])["new"], model.constrain(x[None])["new"])
+    np.testing.assert_array_equal(
+        arrived.constrain(x[None])["new"], model.constrain(x[None])["new"]
+    )
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_end_to_end(model):
     idata = kmc.sample(model, sampler="random-walk", draws=20, warmup=0, seed=1, progress=False)
     assert idata.posterior["m"].dims == ("chain", "draw", "m_dim_0", "m_dim_1")
-    assert np.all(np.abs(idata.unconstrained_posterior["x"][:, 0]) < 4)  # a step from a start in [-2, 2]
-    np.testing.assert_allclose(idata.posterior["t"][..., 0], idata.posterior["mu"] + idata.posterior["tau"])
+    # a step from a start in [-2, 2]
+    assert np.all(np.abs(idata.unconstrained_posterior["x"][:, 0]) < 4)
+    np.testing.assert_allclose(
+        idata.posterior["t"][..., 0], idata.posterior["mu"] + idata.posterior["tau"]
+    )
 
 
 def test_data_and_a_model_that_has_its_own(model):

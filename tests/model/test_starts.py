@@ -9,7 +9,9 @@ def log_density(parameters):
     return 0.0
 
 
-MODEL = kmc.Model(log_density, parameters={"s": kmc.Positive(), "w": kmc.Simplex(2), "m": kmc.Real(2)})
+MODEL = kmc.Model(
+    log_density, parameters={"s": kmc.Positive(), "w": kmc.Simplex(2), "m": kmc.Real(2)}
+)
 X = np.random.default_rng(3).standard_normal((5, 4))
 
 
@@ -37,7 +39,8 @@ def test_a_plain_vector_is_x():
 def test_too_few():
     for initial in (X, MODEL.constrain(X)):
         with pytest.raises(
-            ValueError, match=r"^initial has shape \(5, 4\): expected \(6, 4\), one start point per chain"
+            ValueError,
+            match=r"^initial has shape \(5, 4\): expected \(6, 4\), one start point per chain",
         ):
             MODEL.start_points(initial, 6)
 
@@ -45,20 +48,37 @@ def test_too_few():
 @pytest.mark.parametrize(
     ("initial", "error", "message"),
     [
-        ({"s": [1.0]}, ValueError, r"^initial: the parameter 'm' has no value: expected 's', 'w', 'm'"),
+        (
+            {"s": [1.0]},
+            ValueError,
+            r"^initial: the parameter 'm' has no value: expected 's', 'w', 'm'",
+        ),
         (
             {"s": [-1.0], "w": [[0.5, 0.5]], "m": [[0.0, 0.0]]},
             ValueError,
-            r"^initial: the parameter 's' has the value -1.0 in point 0: expected finite numbers above 0",
+            r"^initial: the parameter 's' has the value -1.0 in point 0: expected finite numbers "
+            r"above 0",
         ),
         (
             {"s": [1.0], "w": [[0.5, 0.5]], "m": [[0.0, np.nan]]},
             ValueError,
             r"^initial: the parameter 'm' has the value nan in point 0: expected finite numbers",
         ),
-        ([{"s": 1.0}, {"w": [0.5, 0.5]}], ValueError, r"^initial\[1\]=.*: expected a mapping with the same names"),
-        ([{"s": 1.0}, 3.0], ValueError, r"^initial\[1\]=3.0: expected a mapping with the same names"),
-        ({"s": ["a"], "w": [[0.5, 0.5]], "m": [[0.0, 0.0]]}, TypeError, r"^initial: the parameter 's' has the values"),
+        (
+            [{"s": 1.0}, {"w": [0.5, 0.5]}],
+            ValueError,
+            r"^initial\[1\]=.*: expected a mapping with the same names",
+        ),
+        (
+            [{"s": 1.0}, 3.0],
+            ValueError,
+            r"^initial\[1\]=3.0: expected a mapping with the same names",
+        ),
+        (
+            {"s": ["a"], "w": [[0.5, 0.5]], "m": [[0.0, 0.0]]},
+            TypeError,
+            r"^initial: the parameter 's' has the values",
+        ),
         (X[0], ValueError, r"^initial has shape \(4,\): expected \(1, 4\)"),
         ("here", TypeError, r"^initial='here': expected real numbers of shape \(1, 4\)"),
         ([[0, 0, 0, 1j]], TypeError, r"^initial=.*: expected real numbers of shape \(1, 4\)"),
@@ -75,5 +95,7 @@ def test_a_space_without_an_inverse_takes_vectors_only():
         dim = 2
 
     np.testing.assert_array_equal(start_points(X[:, :2], 1, OneWay()), X[:, :2])
-    with pytest.raises(TypeError, match=r"^initial=.*: expected an array \(k, 2\) of unconstrained points"):
+    with pytest.raises(
+        TypeError, match=r"^initial=.*: expected an array \(k, 2\) of unconstrained points"
+    ):
         start_points({"a": [1.0]}, 1, OneWay())

@@ -46,12 +46,17 @@ def test_planar_density_integrates_to_one_and_has_the_draws_marginals(target, rn
         marginal = trapezoid(density, axes[1 - i], axis=1 - i)
         assert trapezoid(marginal, axis) == pytest.approx(1, abs=1e-4)
         cdf = cumulative_trapezoid(marginal, axis, initial=0)
-        assert stats.kstest(draws[:, i], lambda x, axis=axis, cdf=cdf: np.interp(x, axis, cdf)).pvalue > 1e-3
+        assert (
+            stats.kstest(draws[:, i], lambda x, axis=axis, cdf=cdf: np.interp(x, axis, cdf)).pvalue
+            > 1e-3
+        )
 
 
 @pytest.mark.parametrize("target", [Gaussian(10), Bimodal(5, weight=0.3)], ids=repr)
 def test_shifted_density_averages_to_one_over_the_draws(target, rng):
-    """E[p(x + h) / p(x)] = 1 for every shift h: neither side may be off, in any dimension (light tails only)."""
+    """E[p(x + h) / p(x)] = 1 for every shift h: neither side may be off, in any dimension (light
+    tails only).
+    """
     draws = target.sample(rng, 20_000)
     base = values(target, draws)
     for _ in range(5):
@@ -73,7 +78,9 @@ def test_depth_of_a_bent_gaussian_is_chi_squared(target, rng):
 def test_higher_dimensions_match_scipy(rng):
     x = 2 * rng.standard_normal((20, 5))
     gaussian = Gaussian(5)
-    assert values(gaussian, x) == pytest.approx(stats.multivariate_normal(cov=gaussian.covariance).logpdf(x))
+    assert values(gaussian, x) == pytest.approx(
+        stats.multivariate_normal(cov=gaussian.covariance).logpdf(x)
+    )
     rest = stats.norm.logpdf(x[:, 2:]).sum(1)
     assert values(Banana(5), x) == pytest.approx(values(Banana(2), x[:, :2]) + rest)
     mode = np.full(5, 3 / np.sqrt(5))

@@ -1,4 +1,6 @@
-"""HTTP models of the UM-Bridge protocol: a server of their own package, and servers that send wrong answers."""
+"""HTTP models of the UM-Bridge protocol: a server of their own package, and servers that send wrong
+answers.
+"""
 
 import contextlib
 import dataclasses
@@ -22,7 +24,11 @@ pytestmark = pytest.mark.arviz
 
 T = np.linspace(0.0, 2.0, 6)
 DATA = 2.0 * np.exp(-1.2 * T) + 0.05 * np.random.default_rng(0).standard_normal(6)
-PARAMETERS = {"start": kmc.HalfNormal(5), "rates": kmc.HalfNormal(2, shape=2), "sigma": kmc.HalfNormal(1)}
+PARAMETERS = {
+    "start": kmc.HalfNormal(5),
+    "rates": kmc.HalfNormal(2, shape=2),
+    "sigma": kmc.HalfNormal(1),
+}
 SIGMA = kmc.likelihoods.Normal(DATA, sd="sigma")
 
 
@@ -32,7 +38,9 @@ def decay(start, rates):
 
 
 class Server(ThreadingHTTPServer):
-    """A server of the model "decay"; ``answers`` replaces what it sends to a path: an object, or bytes."""
+    """A server of the model "decay"; ``answers`` replaces what it sends to a path: an object, or
+    bytes.
+    """
 
     daemon_threads = True
 
@@ -130,8 +138,13 @@ def test_configuration_and_order_of_inputs(server):
     swapped = {"b": kmc.HalfNormal(2, shape=2), "sigma": kmc.HalfNormal(1), "a": kmc.HalfNormal(5)}
     model = model_of(server, parameters=swapped, inputs=["a", "b"], config={"level": 2})
     model.simulation({"a": 3.0, "b": np.array([1.0, 2.0]), "sigma": 1.0})
-    assert server.asked[-1] == ("Evaluate", {"name": "decay", "config": {"level": 2}, "input": [[3.0], [1.0, 2.0]]})
-    assert [sent["config"] for path, sent in server.asked if path.endswith("Sizes")] == [{"level": 2}] * 2
+    assert server.asked[-1] == (
+        "Evaluate",
+        {"name": "decay", "config": {"level": 2}, "input": [[3.0], [1.0, 2.0]]},
+    )
+    assert [sent["config"] for path, sent in server.asked if path.endswith("Sizes")] == [
+        {"level": 2}
+    ] * 2
     fixed = model_of(server).fix(start=3.0)
     fixed.call(np.zeros(3))
     assert server.asked[-1][1]["input"] == [[3.0], [1.0, 1.0]]
@@ -139,7 +152,10 @@ def test_configuration_and_order_of_inputs(server):
 
 def test_nan_of_json_and_of_python_is_an_output(server):
     model = model_of(server)
-    for text in (b'{"output": [[NaN, 1, 1, 1, 1, 1e400], [1]]}', b'{"output": [[nan, 1, 1, 1, 1, inf], [1]] }'):
+    for text in (
+        b'{"output": [[NaN, 1, 1, 1, 1, 1e400], [1]]}',
+        b'{"output": [[nan, 1, 1, 1, 1, inf], [1]] }',
+    ):
         server.answers["Evaluate"] = text
         np.testing.assert_array_equal(at_two(model)["level"], [np.nan, 1, 1, 1, 1, np.inf])
 
@@ -151,7 +167,13 @@ def test_threads_call_at_the_same_time_and_change_no_draw(server):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", kmc.KmcWarning)
             idata = kmc.sample(
-                model, sampler="random-walk", draws=20, warmup=5, seed=1, progress=False, executor=executor
+                model,
+                sampler="random-walk",
+                draws=20,
+                warmup=5,
+                seed=1,
+                progress=False,
+                executor=executor,
             )
         return idata["posterior"]["start"].values, idata["outputs"]["level"].values
 
@@ -165,14 +187,20 @@ def test_threads_call_at_the_same_time_and_change_no_draw(server):
 
 
 def test_a_model_can_be_sent_to_other_processes(server):
-    np.testing.assert_array_equal(at_two(pickle.loads(pickle.dumps(model_of(server))))["speed"], [1.0])
+    np.testing.assert_array_equal(
+        at_two(pickle.loads(pickle.dumps(model_of(server))))["speed"], [1.0]
+    )
 
 
 WRONG_ANSWERS = {
     "no JSON": (b"<html>", RuntimeError, "Evaluate answered '<html>'"),
     "no object": (["output"], RuntimeError, "expected 'output'"),
     "another key": ({"outputs": [[1.0]]}, RuntimeError, "expected 'output'"),
-    "an error": ({"error": {"type": "InvalidInput", "message": "rates"}}, RuntimeError, "InvalidInput"),
+    "an error": (
+        {"error": {"type": "InvalidInput", "message": "rates"}},
+        RuntimeError,
+        "InvalidInput",
+    ),
     "deep": (b"[" * 100_000, RuntimeError, r"answered '\[\[\[\[.{,600}$"),
     "no list": ({"output": 1.0}, ValueError, "outputs 1.0: expected a list of lists"),
     "one list": ({"output": [1.0] * 7}, ValueError, "expected a list of lists"),
@@ -215,21 +243,29 @@ def test_an_error_of_the_model_ends_the_run_or_rejects_the_point(server):
     server.answer = up_to_four
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kmc.KmcWarning)
-        idata = kmc.sample(rejecting, sampler="random-walk", draws=20, warmup=5, seed=1, progress=False)
+        idata = kmc.sample(
+            rejecting, sampler="random-walk", draws=20, warmup=5, seed=1, progress=False
+        )
     assert idata.attrs["n_failed"] > 0 and float(idata["posterior"]["start"].max()) < 4.0
 
 
 def test_redirects_are_not_followed(server):
     model = model_of(server)
     with Server() as other:
-        server.answers["Evaluate"], server.status, server.headers = b"", 307, {"Location": f"{other.url}/Evaluate"}
+        server.answers["Evaluate"], server.status, server.headers = (
+            b"",
+            307,
+            {"Location": f"{other.url}/Evaluate"},
+        )
         with pytest.raises(ConnectionError, match="redirects to another address"):
             at_two(model)
         assert not other.asked
 
 
 def in_little_time(model):
-    """Evaluate with a limit that holds for no other call of the server, as these may be slow on a busy machine."""
+    """Evaluate with a limit that holds for no other call of the server, as these may be slow on a
+    busy machine.
+    """
     call = dataclasses.replace(model.simulation.simulator.call, timeout=0.2)
     return call("Evaluate", {"input": [[2.0], [1.0, 0.5]]}, "output", 7)
 
@@ -261,18 +297,38 @@ def test_an_answer_in_small_pieces_takes_too_long(server):
 @pytest.mark.parametrize(
     ("answers", "error", "message"),
     [
-        ({"Info": {"models": ["other"]}}, ValueError, r"name='decay': expected a model of .*, which has \['other'\]"),
+        (
+            {"Info": {"models": ["other"]}},
+            ValueError,
+            r"name='decay': expected a model of .*, which has \['other'\]",
+        ),
         ({"Info": {"models": "decay"}}, ValueError, "name='decay': expected a model"),
         ({"Info": b"hello"}, RuntimeError, "Info answered 'hello'.*: expected 'models'"),
         ({"ModelInfo": {"support": {"Evaluate": False}}}, ValueError, "cannot evaluate it"),
         ({"ModelInfo": {"support": None}}, ValueError, "cannot evaluate it"),
-        ({"InputSizes": {"inputSizes": [1, 3]}}, ValueError, "are 3 numbers: expected 4, .* input sizes"),
-        ({"InputSizes": {"inputSizes": [-1, 4]}}, ValueError, r"InputSizes of the server are \[-1, 4\]"),
+        (
+            {"InputSizes": {"inputSizes": [1, 3]}},
+            ValueError,
+            "are 3 numbers: expected 4, .* input sizes",
+        ),
+        (
+            {"InputSizes": {"inputSizes": [-1, 4]}},
+            ValueError,
+            r"InputSizes of the server are \[-1, 4\]",
+        ),
         ({"InputSizes": {"inputSizes": [1.5]}}, ValueError, "InputSizes of the server"),
-        ({"OutputSizes": {"outputSizes": [10**15, 1]}}, ValueError, "OutputSizes of the server.*up to 100000"),
+        (
+            {"OutputSizes": {"outputSizes": [10**15, 1]}},
+            ValueError,
+            "OutputSizes of the server.*up to 100000",
+        ),
         ({"OutputSizes": {"outputSizes": []}}, ValueError, "OutputSizes of the server"),
         ({"OutputSizes": {"outputSizes": [True, True]}}, ValueError, "OutputSizes of the server"),
-        ({"OutputSizes": {"outputSizes": [7]}}, ValueError, "expected one for each of the 1 output vectors"),
+        (
+            {"OutputSizes": {"outputSizes": [7]}},
+            ValueError,
+            "expected one for each of the 1 output vectors",
+        ),
     ],
 )
 def test_what_a_server_says_of_its_models(server, answers, error, message):
@@ -326,7 +382,7 @@ class Decay(umbridge.Model):
         return True
 
 umbridge.serve_models([Decay("decay")], int(sys.argv[1]))
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
@@ -336,7 +392,9 @@ def real_server():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with subprocess.Popen([sys.executable, "-c", SERVE, str(port)], stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(port)], stdout=subprocess.DEVNULL
+    ) as process:
         try:
             for _ in range(600):
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
@@ -350,7 +408,12 @@ def real_server():
 
 def test_a_server_of_the_package_umbridge(real_server):
     model = kmc.from_umbridge(
-        real_server, "decay", likelihood=two_outputs(), parameters=PARAMETERS, config={"n": 6}, on_error="reject"
+        real_server,
+        "decay",
+        likelihood=two_outputs(),
+        parameters=PARAMETERS,
+        config={"n": 6},
+        on_error="reject",
     )
     found = at_two(model)
     np.testing.assert_allclose(found["level"], 2.0 * np.exp(-np.arange(6.0)))
@@ -359,5 +422,7 @@ def test_a_server_of_the_package_umbridge(real_server):
     assert np.isnan(many["outputs.level"]).all()
     with pytest.raises(RuntimeError, match="InvalidInput.*status 400"):
         dataclasses.replace(model.simulation.simulator, input_sizes=(2, 1))({"x": np.ones(3)})
-    with pytest.raises(ValueError, match=r"name='growth': expected a model of .*, which has \['decay'\]"):
+    with pytest.raises(
+        ValueError, match=r"name='growth': expected a model of .*, which has \['decay'\]"
+    ):
         kmc.from_umbridge(real_server, "growth", likelihood=SIGMA, parameters=PARAMETERS)

@@ -1,4 +1,6 @@
-"""The denoising autoencoder one number at a time: Alain and Bengio (2014), theorem 1, with the network of paper 004."""
+"""The denoising autoencoder one number at a time: Alain and Bengio (2014), theorem 1, with the
+network of paper 004.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ import math
 def reconstruction(z, encoder, code_bias, decoder, bias):
     """r(z) = W2 tanh(W1 z + b1) + b2, a list of d numbers."""
     dim, n_hidden = len(z), len(code_bias)
-    code = [math.tanh(sum(encoder[j][i] * z[i] for i in range(dim)) + code_bias[j]) for j in range(n_hidden)]
+    code = [
+        math.tanh(sum(encoder[j][i] * z[i] for i in range(dim)) + code_bias[j])
+        for j in range(n_hidden)
+    ]
     return [sum(decoder[i][j] * code[j] for j in range(n_hidden)) + bias[i] for i in range(dim)]
 
 
@@ -21,9 +26,13 @@ def loss(corrupted, clean, weights, *network):
 
 
 def score(x, noise, center, scale, *network):
-    """(r(x) - x) / σ², where the network sees z = (x - center) / scale and its output is scaled back."""
+    """(r(x) - x) / σ², where the network sees z = (x - center) / scale and its output is scaled
+    back.
+    """
     z = [(a - c) / scale for a, c in zip(x, center)]
-    return [(c + scale * r - a) / noise**2 for a, c, r in zip(x, center, reconstruction(z, *network))]
+    return [
+        (c + scale * r - a) / noise**2 for a, c, r in zip(x, center, reconstruction(z, *network))
+    ]
 
 
 def log_density(x, noise, center, scale, encoder, code_bias, bias):

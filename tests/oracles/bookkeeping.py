@@ -1,9 +1,11 @@
-"""All outcomes of random code, with their exact probabilities, and requirements on a transition matrix.
+"""All outcomes of random code, with their exact probabilities, and requirements on a transition
+matrix.
 
-:func:`outcomes` calls a function repeatedly with a double of ``numpy.random.Generator`` that takes another branch
-each time: comparisons of a uniform number with a threshold, choices without replacement and integers are forks with
-known probabilities. Continuous numbers are replaced by a few values (``nodes``) of equal probability, and normal noise
-by zero, which makes a discrete analogue of a move on a lattice. The enumerated code is the package's own.
+:func:`outcomes` calls a function repeatedly with a double of ``numpy.random.Generator`` that takes
+another branch each time: comparisons of a uniform number with a threshold, choices without
+replacement and integers are forks with known probabilities. Continuous numbers are replaced by a
+few values (``nodes``) of equal probability, and normal noise by zero, which makes a discrete
+analogue of a move on a lattice. The enumerated code is the package's own.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from typing import Any
 import numpy as np
 
 EXACT = 1e-12
-"""Rounding of sums of some thousand probabilities, with room for the solution of a linear system of 100 equations."""
+"""Rounding of sums of some thousand probabilities, with room for the solution of a linear system of
+100 equations.
+"""
 
 Nodes = dict[tuple[float, float], tuple[float, ...]]
 
@@ -25,9 +29,11 @@ def outcomes(
     nodes: Nodes | None = None,
     kind: Callable[[list[int], Nodes], ForkingGenerator] | None = None,
 ) -> Iterator[tuple[float, Any]]:
-    """(probability, result) of every branch of ``function(rng)``; those of probability zero are left out.
+    """(probability, result) of every branch of ``function(rng)``; those of probability zero are
+    left out.
 
-    ``nodes[low, high]`` are the values that stand for a uniform number between the two; by default their middle does.
+    ``nodes[low, high]`` are the values that stand for a uniform number between the two; by default
+    their middle does.
     """
     path: list[int] | None = []
     while path is not None:
@@ -38,7 +44,9 @@ def outcomes(
 
 
 class ForkingGenerator:
-    """A ``Generator`` that repeats the decisions of a path, and from there on takes the first possible branch."""
+    """A ``Generator`` that repeats the decisions of a path, and from there on takes the first
+    possible branch.
+    """
 
     def __init__(self, path: list[int], nodes: Nodes):
         self.probability = 1.0
@@ -113,7 +121,9 @@ class Uniform:
 
     def __sub__(self, threshold: float) -> Uniform:
         """The rest, uniform again, of a number that was found to be at least ``threshold``."""
-        assert self._not_below is not None and self._not_below[1] == threshold, "only the threshold may be subtracted"
+        assert self._not_below is not None and self._not_below[1] == threshold, (
+            "only the threshold may be subtracted"
+        )
         (rng, _), self._not_below = self._not_below, None
         return Uniform(rng, self._size - threshold)
 
@@ -176,7 +186,9 @@ def stationary_distribution(matrix: np.ndarray, support: np.ndarray) -> np.ndarr
     inside = np.flatnonzero(support)
     block = matrix[np.ix_(inside, inside)]
     equations = np.vstack([block.T - np.eye(len(inside)), np.ones(len(inside))])
-    assert np.linalg.matrix_rank(equations, tol=1e-9) == len(inside), "the chain cannot reach every state"
+    assert np.linalg.matrix_rank(equations, tol=1e-9) == len(inside), (
+        "the chain cannot reach every state"
+    )
     right = np.append(np.zeros(len(inside)), 1.0)
     out = np.zeros(len(matrix))
     out[inside] = np.linalg.lstsq(equations, right, rcond=None)[0]
@@ -184,7 +196,9 @@ def stationary_distribution(matrix: np.ndarray, support: np.ndarray) -> np.ndarr
 
 
 def assert_stationary(matrix: np.ndarray, mass: np.ndarray, reversible: bool = True) -> None:
-    """T has the normalized ``mass`` as its one stationary distribution, and is reversible, all to ``EXACT``."""
+    """T has the normalized ``mass`` as its one stationary distribution, and is reversible, all to
+    ``EXACT``.
+    """
     target = mass / mass.sum()
     support = target > 0
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)

@@ -1,7 +1,7 @@
 """Derivatives by central differences of sixth order (Fornberg 1988, table 1).
 
-For a function that varies over lengths of about one, a step of .01 leaves a truncation error of 1e-12 and a rounding
-error of 1e-14 in the first derivative and 1e-11 in the second.
+For a function that varies over lengths of about one, a step of .01 leaves a truncation error of
+1e-12 and a rounding error of 1e-14 in the first derivative and 1e-11 in the second.
 """
 
 from __future__ import annotations

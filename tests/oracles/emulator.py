@@ -1,4 +1,6 @@
-"""Emulated outputs at one point: the formulas of :mod:`kmc.surrogate.emulator.jit_state`, term by term."""
+"""Emulated outputs at one point: the formulas of :mod:`kmc.surrogate.emulator.jit_state`, term by
+term.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,12 @@ def value(groups, state, z):
     x = state.origin + z @ state.back
     eta, data, total = np.concatenate([outputs(group, x) for group in groups]), state.data, 0.0
     for i in range(len(eta)):
-        variance = data.variances[i] + sum(x[column] ** 2 for column in data.scales[i] if column >= 0)
+        variance = data.variances[i] + sum(
+            x[column] ** 2 for column in data.scales[i] if column >= 0
+        )
         square = (data.observed[i] - eta[i]) ** 2 / variance
-        total += data.constants[i] - 0.5 * ((1 + data.repeats[i]) * math.log(2 * math.pi * variance) + square)
+        total += data.constants[i] - 0.5 * (
+            (1 + data.repeats[i]) * math.log(2 * math.pi * variance) + square
+        )
     outside = max(z @ z - state.reach**2, 0.0)
     return total / state.temperature - state.fall * outside

@@ -21,7 +21,9 @@ def covariance(phi, psi, weights):
     weight = sum(weights)
     mean_phi = sum(w * np.asarray(row) for w, row in zip(weights, phi)) / weight
     mean_psi = sum(w * np.asarray(row) for w, row in zip(weights, psi)) / weight
-    return sum(w * np.outer(a - mean_phi, b - mean_psi) for w, a, b in zip(weights, phi, psi)) / weight
+    return (
+        sum(w * np.outer(a - mean_phi, b - mean_psi) for w, a, b in zip(weights, phi, psi)) / weight
+    )
 
 
 def pairs(trajectories, weights, lagtime):
@@ -46,7 +48,9 @@ def lagged(found):
 
 
 def reversible(found):
-    """C0 = (aᵀa + bᵀb)/2n and Cτ = (aᵀb + bᵀa)/2n for the first and second samples a and b, common mean taken off."""
+    """C0 = (aᵀa + bᵀb)/2n and Cτ = (aᵀb + bᵀa)/2n for the first and second samples a and b, common
+    mean taken off.
+    """
     both = [(a, b, w) for a, b, w in found] + [(b, a, w) for a, b, w in found]
     weights = [w for _, _, w in both]
     first = [a for a, _, _ in both]

@@ -17,4 +17,9 @@ def feature_gradient(x, frequency, phase, amplitude, count):
 
 def feature_laplacian(x, frequency, phase, amplitude, count):
     """-√(2/p) a cos(ω·x + b) |ω|²."""
-    return -math.sqrt(2 / count) * amplitude * math.cos(frequency @ x + phase) * (frequency @ frequency)
+    return (
+        -math.sqrt(2 / count)
+        * amplitude
+        * math.cos(frequency @ x + phase)
+        * (frequency @ frequency)
+    )

@@ -1,7 +1,8 @@
-"""The full kernel exponential family, literally: equations 2 to 4 of paper 004, one entry at a time.
+"""The full kernel exponential family, literally: equations 2 to 4 of paper 004, one entry at a
+time.
 
-``kernel_partial(name, x, y)`` gives partial derivatives of the kernel at two points (d,): "k", "x", "y", "xy", "xx",
-"yy", "xxy", "xyy", "xxyy" as in :func:`kmc.kernels.kernel_derivative`.
+``kernel_partial(name, x, y)`` gives partial derivatives of the kernel at two points (d,): "k", "x",
+"y", "xy", "xx", "yy", "xxy", "xyy", "xxyy" as in :func:`kmc.kernels.kernel_derivative`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def gram(kernel_partial, X):
 
 
 def h(kernel_partial, X, base_gradient, weights):
-    """h_{(b,i)} = ∂_i ξ(X_b), ξ = Σ_a w_a [Δ k(X_a, ·) + Σ_j ∂_j k(X_a, ·) ∂_j log q0(X_a)] / Σ w (equation 3)."""
+    """h_{(b,i)} = ∂_i ξ(X_b), ξ = Σ_a w_a [Δ k(X_a, ·) + Σ_j ∂_j k(X_a, ·) ∂_j log q0(X_a)] / Σ w
+    (equation 3).
+    """
     n, d = X.shape
     out = np.zeros(n * d)
     for b in range(n):
@@ -38,7 +41,9 @@ def h(kernel_partial, X, base_gradient, weights):
 
 
 def coefficients(kernel_partial, X, regularization, base_gradient, weights):
-    """β of equation 4: (G + n λ I) β = h / λ; with weights, n λ / w_b on the diagonal for sample b, n = Σ w."""
+    """β of equation 4: (G + n λ I) β = h / λ; with weights, n λ / w_b on the diagonal for sample b,
+    n = Σ w.
+    """
     n, d = X.shape
     G = gram(kernel_partial, X)
     for b in range(n):
@@ -64,11 +69,14 @@ def function(kernel_partial, X, beta, regularization, base_gradient, weights, x)
     return value, gradient, laplacian
 
 
-def first_variation(kernel_partial, X, gradients, regularization, base_gradient, weights, at, value, residuals=None):
-    """Derivative of the penalized objective at f in the direction k(at, ·), which is zero for the minimizer.
+def first_variation(
+    kernel_partial, X, gradients, regularization, base_gradient, weights, at, value, residuals=None
+):
+    """Derivative of the penalized objective at f in the direction k(at, ·), which is zero for the
+    minimizer.
 
-    Ĵ'(f)[g] + λ <f, g> + γ Σ w r g / Σ w, with g = k(at, ·), so that <f, g> = f(at) = ``value``; ``gradients`` are ∇f
-    at the samples, ``residuals`` γ (f + c - y) there.
+    Ĵ'(f)[g] + λ <f, g> + γ Σ w r g / Σ w, with g = k(at, ·), so that <f, g> = f(at) = ``value``;
+    ``gradients`` are ∇f at the samples, ``residuals`` γ (f + c - y) there.
     """
     total = 0.0
     for b in range(len(X)):

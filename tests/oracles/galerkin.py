@@ -1,4 +1,5 @@
-"""Algorithm 1 of Cabannes and Bach (2023), with their appendix A.3, one pair of functions at a time.
+"""Algorithm 1 of Cabannes and Bach (2023), with their appendix A.3, one pair of functions at a
+time.
 
 Functions are callables of one point.
 """
@@ -16,7 +17,9 @@ def algorithm_1(h, phi, psi, x, epsilon=0.0):
     """
     form = np.array([[sum(h(f, g, point) for point in x) for g in psi] for f in phi]) / len(x)
     first = np.array([[sum(f(point) * g(point) for point in x) for g in phi] for f in phi]) / len(x)
-    second = np.array([[sum(f(point) * g(point) for point in x) for g in psi] for f in psi]) / len(x)
+    second = np.array([[sum(f(point) * g(point) for point in x) for g in psi] for f in psi]) / len(
+        x
+    )
     first, second = (matrix + epsilon * np.eye(len(matrix)) for matrix in (first, second))
     left, right = np.linalg.inv(sqrtm(first).real), np.linalg.inv(sqrtm(second).real)
     u, values, v = np.linalg.svd(left @ form @ right)
@@ -65,7 +68,9 @@ def _partial(f, x, index, step):
         if order:
             lower = tuple(o - (i == axis) for i, o in enumerate(index))
             shift = step * (np.arange(len(x)) == axis)
-            return (_partial(f, x + shift, lower, step) - _partial(f, x - shift, lower, step)) / (2 * step)
+            return (_partial(f, x + shift, lower, step) - _partial(f, x - shift, lower, step)) / (
+                2 * step
+            )
     return f(x)
 
 

@@ -1,4 +1,6 @@
-"""Gaussian-process regression, literally: loops over pairs, and differences in place of derivatives."""
+"""Gaussian-process regression, literally: loops over pairs, and differences in place of
+derivatives.
+"""
 
 import numpy as np
 
@@ -41,11 +43,15 @@ def functionals(points, gradient_points, coordinates):
 
 def covariances(a, b, theta, coordinates):
     """Covariances between two lists of functionals."""
-    return np.array([[p(lambda x, q=q: q(lambda y: kernel(x, y, theta, coordinates))) for q in b] for p in a])
+    return np.array(
+        [[p(lambda x, q=q: q(lambda y: kernel(x, y, theta, coordinates))) for q in b] for p in a]
+    )
 
 
 def negative_log_likelihood(K, y, ones):
-    """Minus the log of the density of y (n,) with a flat prior of the constant, without factors of 2π."""
+    """Minus the log of the density of y (n,) with a flat prior of the constant, without factors of
+    2π.
+    """
     inverse = np.linalg.inv(K)
     precision = ones @ inverse @ ones
     m = ones @ inverse @ y / precision
@@ -54,7 +60,9 @@ def negative_log_likelihood(K, y, ones):
 
 
 def predict(K, cross, prior, y, ones, ones_there):
-    """Means and covariances at new places: a very wide prior of the constant in place of a flat one."""
+    """Means and covariances at new places: a very wide prior of the constant in place of a flat
+    one.
+    """
     wide = 1e8
     K = K + wide * np.outer(ones, ones)
     cross = cross + wide * np.outer(ones, ones_there)

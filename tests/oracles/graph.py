@@ -25,13 +25,19 @@ def diffusion_map(x, bandwidth, alpha):
 
 
 def energy(x, functions, bandwidth):
-    """Σ_ij w_ij (f(x_i) - f(x_j)) (g(x_i) - g(x_j)) / 2 of equation 16, W = D^-1/2 W̃ D^-1/2, over all pairs (f, g)."""
+    """Σ_ij w_ij (f(x_i) - f(x_j)) (g(x_i) - g(x_j)) / 2 of equation 16, W = D^-1/2 W̃ D^-1/2, over
+    all pairs (f, g).
+    """
     w, _ = weights(x, bandwidth, 0.5)
     phi = [[f(point) for point in x] for f in functions]
     return np.array(
         [
             [
-                sum(w[i, j] * (f[i] - f[j]) * (g[i] - g[j]) / 2 for i in range(len(x)) for j in range(len(x)))
+                sum(
+                    w[i, j] * (f[i] - f[j]) * (g[i] - g[j]) / 2
+                    for i in range(len(x))
+                    for j in range(len(x))
+                )
                 for g in phi
             ]
             for f in phi

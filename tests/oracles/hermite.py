@@ -1,6 +1,7 @@
 """Algorithms 4 and 5 of Cabannes and Bach (2023), line by line: one entry of one matrix at a time.
 
-Their p functions are the kernel at the first p data points, with no penalty, no intercept and equal weights.
+Their p functions are the kernel at the first p data points, with no penalty, no intercept and equal
+weights.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ def distance(x, v, t, p, q, dq):
     n = len(x)
     inner = [[x[i] @ x[j] for j in range(n)] for i in range(n)]
     length = [[np.linalg.norm(x[i] - x[k]) for k in range(n)] for i in range(p)]
-    slope = [[dq(length[i][k]) / length[i][k] if length[i][k] else 0.0 for k in range(n)] for i in range(p)]
+    slope = [
+        [dq(length[i][k]) / length[i][k] if length[i][k] else 0.0 for k in range(n)]
+        for i in range(p)
+    ]
     psi, laplacian = np.zeros((p, p)), np.zeros((p, p))
     for i in range(p):
         for j in range(p):

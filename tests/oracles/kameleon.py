@@ -1,4 +1,6 @@
-"""Kernel adaptive Metropolis–Hastings, transcribed from Sejdinovic et al. (2014), section 4 and algorithm 2."""
+"""Kernel adaptive Metropolis–Hastings, transcribed from Sejdinovic et al. (2014), section 4 and
+algorithm 2.
+"""
 
 import numpy as np
 from scipy import stats
@@ -31,5 +33,8 @@ def log_proposal(x, y, z, bandwidth, gamma, nu):
 
 def acceptance(log_density, x, y, z, bandwidth, gamma, nu):
     """A(y, x) = min(1, p(x) q(y | x) / (p(y) q(x | y)))."""
-    back, there = log_proposal(y, x, z, bandwidth, gamma, nu), log_proposal(x, y, z, bandwidth, gamma, nu)
+    back, there = (
+        log_proposal(y, x, z, bandwidth, gamma, nu),
+        log_proposal(x, y, z, bandwidth, gamma, nu),
+    )
     return min(1.0, np.exp(log_density(x) - log_density(y) + back - there))

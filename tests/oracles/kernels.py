@@ -1,8 +1,10 @@
-"""Kernels as functions of two points, literally, and their partial derivatives by central differences.
+"""Kernels as functions of two points, literally, and their partial derivatives by central
+differences.
 
-The differences (those of :mod:`tests.oracles.differences`, nested) act on the full k(x, y), in x and in y, and do not
-use profiles. With lengths of about two, the steps below leave errors of some 1e-8 in the fourth derivatives and
-of 1e-9 or less in the others, most of it truncation (measured: it falls with the sixth power of the step).
+The differences (those of :mod:`tests.oracles.differences`, nested) act on the full k(x, y), in x
+and in y, and do not use profiles. With lengths of about two, the steps below leave errors of some
+1e-8 in the fourth derivatives and of 1e-9 or less in the others, most of it truncation (measured:
+it falls with the sixth power of the step).
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ import numpy as np
 from kmc import kernels as K
 from tests.oracles.differences import FIRST, SECOND
 
-STEPS = {"x": 0.02, "y": 0.02, "xy": 0.02, "xx": 0.02, "yy": 0.02, "xxy": 0.025, "xyy": 0.025, "xxyy": 0.035}
+STEPS = {
+    "x": 0.02,
+    "y": 0.02,
+    "xy": 0.02,
+    "xx": 0.02,
+    "yy": 0.02,
+    "xxy": 0.025,
+    "xyy": 0.025,
+    "xxyy": 0.035,
+}
 
 
 def value(kernel, x, y):
@@ -54,7 +65,9 @@ def value(kernel, x, y):
 
 
 def partial(kernel, name, x, y):
-    """The partial derivative at two vectors (d,), by differences; names as in :func:`kmc.kernels.kernel_derivative`."""
+    """The partial derivative at two vectors (d,), by differences; names as in
+    :func:`kmc.kernels.kernel_derivative`.
+    """
     d, step = len(x), STEPS.get(name)
 
     def k(x, y):
@@ -71,14 +84,18 @@ def partial(kernel, name, x, y):
         def slope(j):
             return lambda x, y: _first(k, x, y, "y", j, step)
 
-        return np.array([[_first(slope(j), x, y, "x", i, step) for j in range(d)] for i in range(d)])
+        return np.array(
+            [[_first(slope(j), x, y, "x", i, step) for j in range(d)] for i in range(d)]
+        )
 
     def laplacian(x, y):
         return _laplacian(k, x, y, "y" if name == "xyy" else "x", step)
 
     if name == "xxyy":
         return _laplacian(laplacian, x, y, "y", step)
-    return np.array([_first(laplacian, x, y, "x" if name == "xyy" else "y", i, step) for i in range(d)])
+    return np.array(
+        [_first(laplacian, x, y, "x" if name == "xyy" else "y", i, step) for i in range(d)]
+    )
 
 
 def _laplacian(k, x, y, which, step):

@@ -1,7 +1,9 @@
-"""Kernel Hamiltonian Monte Carlo with a fixed surrogate, literally: Strathmann and others (2015), algorithm 1.
+"""Kernel Hamiltonian Monte Carlo with a fixed surrogate, literally: Strathmann and others (2015),
+algorithm 1.
 
-In the coordinates of the target and with a mass matrix M, where :mod:`kmc.samplers.score_field` has whitened
-coordinates and unit mass: momenta are N(0, M), and H(x, p) = -log π(x) + pᵀ M⁻¹ p / 2 with the true π decides.
+In the coordinates of the target and with a mass matrix M, where :mod:`kmc.samplers.score_field` has
+whitened coordinates and unit mass: momenta are N(0, M), and H(x, p) = -log π(x) + pᵀ M⁻¹ p / 2 with
+the true π decides.
 """
 
 import numpy as np
@@ -16,7 +18,9 @@ def leapfrog(gradient, inverse_mass, x, p, step_size, n_steps):
     return x, p
 
 
-def chain(log_density, gradient, whitener, x, rng, n, walk_probability, largest_step, steps=(5, 20)):
+def chain(
+    log_density, gradient, whitener, x, rng, n, walk_probability, largest_step, steps=(5, 20)
+):
     """n draws (n, d) from x on, with the probabilities of acceptance (n,).
 
     Parameters

@@ -6,7 +6,8 @@ import numpy as np
 def system(x, landmarks, bandwidth, base_gradient):
     """A = BᵀB/n, h and K.
 
-    B_(b,i),a = ∂_i k(Y_a, X_b) and h_a = mean_b Σ_i ∂_i² k(Y_a, X_b) + ∂_i k(Y_a, X_b) ∂_i log q0(X_b).
+    B_(b,i),a = ∂_i k(Y_a, X_b) and h_a = mean_b Σ_i ∂_i² k(Y_a, X_b) + ∂_i k(Y_a, X_b) ∂_i log
+    q0(X_b).
     """
     n, d = x.shape
     m = len(landmarks)
@@ -21,7 +22,9 @@ def system(x, landmarks, bandwidth, base_gradient):
             for i in range(d):
                 r = x[s, i] - landmarks[a, i]
                 b[s, i, a] = -r / bandwidth**2 * k
-                h[a] += ((r**2 / bandwidth**4 - 1 / bandwidth**2) * k + b[s, i, a] * base_gradient[s, i]) / n
+                h[a] += (
+                    (r**2 / bandwidth**4 - 1 / bandwidth**2) * k + b[s, i, a] * base_gradient[s, i]
+                ) / n
     b = b.reshape(n * d, m)
     return b.T @ b / n, h, gram
 

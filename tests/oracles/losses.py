@@ -30,4 +30,7 @@ def contrastive_form(f, other):
 
 def equation_18(energies, cutoffs, regularizer):
     """2 Σ E(f_j) / μ_j + R(f)."""
-    return 2.0 * sum(energy / cutoff for energy, cutoff in zip(energies, cutoffs, strict=True)) + regularizer
+    return (
+        2.0 * sum(energy / cutoff for energy, cutoff in zip(energies, cutoffs, strict=True))
+        + regularizer
+    )

@@ -1,8 +1,9 @@
-"""Slow, literal versions of the computations of :mod:`kmc.samplers`, and the statistics that its tests share.
+"""Slow, literal versions of the computations of :mod:`kmc.samplers`, and the statistics that its
+tests share.
 
-Every statistical test has a fixed seed and a false-alarm probability of ``LEVEL`` for all its comparisons together
-(Bonferroni). There are fewer than two hundred, so that the whole suite would raise a false alarm with one seed in a
-thousand.
+Every statistical test has a fixed seed and a false-alarm probability of ``LEVEL`` for all its
+comparisons together (Bonferroni). There are fewer than two hundred, so that the whole suite would
+raise a false alarm with one seed in a thousand.
 """
 
 import numpy as np
@@ -17,22 +18,29 @@ LEVEL = 5e-6
 
 
 def bound(size: int) -> float:
-    """Limit in standard errors for ``size`` comparisons, all together with probability LEVEL: 4.6 for one."""
+    """Limit in standard errors for ``size`` comparisons, all together with probability LEVEL: 4.6
+    for one.
+    """
     return float(stats.norm.isf(0.5 * LEVEL / size))
 
 
 def assert_standard(z) -> None:
     """All of z could be standard normal."""
     z = np.atleast_1d(z)
-    assert np.all(np.abs(z) < bound(z.size)), f"{np.round(z, 1)} standard errors, allowed: {bound(z.size):.1f}"
+    assert np.all(np.abs(z) < bound(z.size)), (
+        f"{np.round(z, 1)} standard errors, allowed: {bound(z.size):.1f}"
+    )
 
 
 def paired(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Mean of after - before over independent pairs (the rows), in standard errors, shape (functions,)."""
+    """Mean of after - before over independent pairs (the rows), in standard errors, shape
+    (functions,).
+    """
     difference = np.asarray(after, float) - before
     spread = difference.std(axis=0, ddof=1)
     return (
-        np.where(spread > 0, difference.mean(axis=0) / np.where(spread > 0, spread, 1.0), 0.0) * len(difference) ** 0.5
+        np.where(spread > 0, difference.mean(axis=0) / np.where(spread > 0, spread, 1.0), 0.0)
+        * len(difference) ** 0.5
     )
 
 
@@ -77,7 +85,9 @@ def jit_state(
         "metric": metric,
         "rates": 0.4 * rng.standard_normal((scales, dim)),
         "centers": np.ascontiguousarray(centers),
-        "bent_centers": rng.uniform(-1.5, 1.5, (p, sections)) if scales else np.ascontiguousarray(centers),
+        "bent_centers": rng.uniform(-1.5, 1.5, (p, sections))
+        if scales
+        else np.ascontiguousarray(centers),
         "coefficients": coefficients,
         "ends": np.ascontiguousarray(ends),
         "slopes": slopes,
@@ -91,18 +101,25 @@ def jit_state(
         "fall": 0.25,
         "origin": rng.standard_normal(dim),
         "back": rng.standard_normal((dim, dim)),
-        "known": Splines(np.cumsum(rng.uniform(0.2, 1.0, (dim, nodes)), axis=1), *rng.uniform(-1, 1, (2, dim, nodes))),
+        "known": Splines(
+            np.cumsum(rng.uniform(0.2, 1.0, (dim, nodes)), axis=1),
+            *rng.uniform(-1, 1, (2, dim, nodes)),
+        ),
         "wall": NO_WALL,
     }
     return SurrogateJitState(**(fields | options))
 
 
 def log_surrogate(state: SurrogateJitState, z: np.ndarray) -> np.ndarray:
-    """log s at the rows of z: what a run must leave invariant, right or wrong (its own oracle is elsewhere)."""
+    """log s at the rows of z: what a run must leave invariant, right or wrong (its own oracle is
+    elsewhere).
+    """
     return at_a_point.values(state, np.ascontiguousarray(z))
 
 
-def slope_of_power(state: SurrogateJitState, power: float, z: np.ndarray, step: float = 1e-5) -> np.ndarray:
+def slope_of_power(
+    state: SurrogateJitState, power: float, z: np.ndarray, step: float = 1e-5
+) -> np.ndarray:
     """∇ log s^power at z by central differences, shape (d,)."""
     offsets = step * np.eye(len(z))
     up, down = (power * log_surrogate(state, z + sign * offsets) for sign in (1, -1))
@@ -110,18 +127,27 @@ def slope_of_power(state: SurrogateJitState, power: float, z: np.ndarray, step: 
 
 
 def draw_line(state: SurrogateJitState, power: float, rng: np.random.Generator, n: int):
-    """Draws (n, 1) from s^power in one dimension, and its distribution function, through a fine grid."""
-    grid = np.sinh(np.linspace(-8.0, 8.0, 200_001))  # to 1500 on either side, with steps of 1e-4 in the middle
+    """Draws (n, 1) from s^power in one dimension, and its distribution function, through a fine
+    grid.
+    """
+    # to 1500 on either side, with steps of 1e-4 in the middle
+    grid = np.sinh(np.linspace(-8.0, 8.0, 200_001))
     log_density = power * log_surrogate(state, grid[:, None])
     density = np.exp(log_density - log_density.max())
-    cumulative = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
+    cumulative = np.concatenate(
+        [[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))]
+    )
     cumulative /= cumulative[-1]
     draws = np.interp(rng.random(n), cumulative, grid)
     return draws[:, None], lambda z: np.interp(z, grid, cumulative)
 
 
-def draw_surrogate(state: SurrogateJitState, power: float, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Draws (n, d) from s^power by rejection: log s is below its bound, ceiling - fall (|z|² - reach²)."""
+def draw_surrogate(
+    state: SurrogateJitState, power: float, rng: np.random.Generator, n: int
+) -> np.ndarray:
+    """Draws (n, d) from s^power by rejection: log s is below its bound, ceiling - fall (|z|² -
+    reach²).
+    """
     spread = 1.0 / np.sqrt(2.0 * power * state.fall)
     kept = np.empty((0, state.location.size))
     while len(kept) < n:

@@ -1,4 +1,6 @@
-"""Nested R-hat by loops over superchains k, chains m and draws n: equations 6 to 9 of Margossian et al. (2024)."""
+"""Nested R-hat by loops over superchains k, chains m and draws n: equations 6 to 9 of Margossian et
+al. (2024).
+"""
 
 import math
 
@@ -13,7 +15,9 @@ def nested_rhat(f):
     within = 0.0
     for k in range(k_all):
         if m_all > 1:
-            within += sum((chain[k][m] - superchain[k]) ** 2 for m in range(m_all)) / (m_all - 1) / k_all
+            within += (
+                sum((chain[k][m] - superchain[k]) ** 2 for m in range(m_all)) / (m_all - 1) / k_all
+            )
         if n_all > 1:
             for m in range(m_all):
                 squares = sum((f[k][m][n] - chain[k][m]) ** 2 for n in range(n_all))

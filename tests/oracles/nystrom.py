@@ -1,7 +1,8 @@
-"""Theorem 1 of Sutherland et al. (2018) for a Gaussian kernel, literally: equations 5 to 9, one entry at a time.
+"""Theorem 1 of Sutherland et al. (2018) for a Gaussian kernel, literally: equations 5 to 9, one
+entry at a time.
 
-∂_i is the derivative in coordinate i of the first argument of k, ∂_{j+d} that in coordinate j of the second one.
-Equation 5 needs Y_a where it prints Y_b.
+∂_i is the derivative in coordinate i of the first argument of k, ∂_{j+d} that in coordinate j of
+the second one. Equation 5 needs Y_a where it prints Y_b.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def gram(Y, bandwidth):
 
 
 def h(X, Y, bandwidth, base_gradient):
-    """Equation 9: h_(a,i) = (1/n) Σ_b Σ_j ∂_i ∂²_{j+d} k(Y_a, X_b) + ∂_i ∂_{j+d} k(Y_a, X_b) ∂_j log q0(X_b)."""
+    """Equation 9: h_(a,i) = (1/n) Σ_b Σ_j ∂_i ∂²_{j+d} k(Y_a, X_b) + ∂_i ∂_{j+d} k(Y_a, X_b) ∂_j
+    log q0(X_b).
+    """
     n, d = X.shape
     out = np.zeros(len(Y) * d)
     for a in range(len(Y)):
@@ -75,11 +78,14 @@ def coefficients(X, Y, bandwidth, regularization, base_gradient):
 def function(beta, Y, bandwidth, x):
     """Equation 5: f(x) = Σ_a Σ_i β_(a,i) ∂_i k(Y_a, x)."""
     d = Y.shape[1]
-    return sum(beta[a * d + i] * first(i, Y[a], x, bandwidth) for a in range(len(Y)) for i in range(d))
+    return sum(
+        beta[a * d + i] * first(i, Y[a], x, bandwidth) for a in range(len(Y)) for i in range(d)
+    )
 
 
 def lemma_4(X, functions, gram, regularization, base_gradient, step=1e-3):
-    """β = -(BᵀB/n + λG)⁻¹ h of lemma 4, for functions of one point, with derivatives by central differences.
+    """β = -(BᵀB/n + λG)⁻¹ h of lemma 4, for functions of one point, with derivatives by central
+    differences.
 
     B_(b,i),a = ∂_i y_a(X_b) and h_a = (1/n) Σ_b Σ_i ∂_i² y_a(X_b) + ∂_i y_a(X_b) ∂_i log q0(X_b).
     """
@@ -91,5 +97,7 @@ def lemma_4(X, functions, gram, regularization, base_gradient, step=1e-3):
             for a, y in enumerate(functions):
                 up, here, down = y(X[b] + e), y(X[b]), y(X[b] - e)
                 B[b * d + i, a] = (up - down) / (2 * step)
-                h[a] += ((up - 2 * here + down) / step**2 + B[b * d + i, a] * base_gradient[b, i]) / n
+                h[a] += (
+                    (up - 2 * here + down) / step**2 + B[b * d + i, a] * base_gradient[b, i]
+                ) / n
     return -np.linalg.solve(B.T @ B / n + regularization * gram, h)

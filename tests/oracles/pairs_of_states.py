@@ -1,4 +1,6 @@
-"""Sums over all pairs of a state and its proposal, of a chain with a few states, by their definitions."""
+"""Sums over all pairs of a state and its proposal, of a chain with a few states, by their
+definitions.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,12 @@ def unseen(p, s, kernel, inside, g):
 def reached(p, s, kernel, inside, g):
     """V(g): the sum over living x and dead y in the region of s(x) K(x, y) g(y)."""
     states = range(len(p))
-    return sum(s[i] * kernel[i, j] * g[j] for i in states for j in states if p[i] > 0 and p[j] == 0 and inside[j])
+    return sum(
+        s[i] * kernel[i, j] * g[j]
+        for i in states
+        for j in states
+        if p[i] > 0 and p[j] == 0 and inside[j]
+    )
 
 
 def mass(s, inside, g):

@@ -1,4 +1,6 @@
-"""The surrogate at one point: the formulas of :class:`kmc.surrogate.jit_state.SurrogateJitState`, term by term."""
+"""The surrogate at one point: the formulas of :class:`kmc.surrogate.jit_state.SurrogateJitState`,
+term by term.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,12 @@ def free_value(state, z):
     u, psi, power = state.metric @ z, features(state, z), 2 if len(state.rates) else 4
     total = state.constant + state.slope @ z - 0.5 * (r @ state.precision @ r)
     for coefficient, center, bent in zip(state.coefficients, state.centers.T, state.bent_centers.T):
-        total += coefficient * (radial(state, u, center) + state.both * (1 + (psi @ bent) / state.spread) ** power)
-    for slope, end, bent_slope, bent in zip(state.slopes, state.ends, state.bent_slopes, state.bent_ends):
+        total += coefficient * (
+            radial(state, u, center) + state.both * (1 + (psi @ bent) / state.spread) ** power
+        )
+    for slope, end, bent_slope, bent in zip(
+        state.slopes, state.ends, state.bent_slopes, state.bent_ends
+    ):
         total += slope @ radial_slope(state, u, end)
         t = 1 + (psi @ bent) / state.spread
         total += state.both * power * t ** (power - 1) * (psi @ bent_slope) / state.spread
@@ -65,4 +71,6 @@ def bound(state, z):
 
 def value(state, z):
     """log s(z), the bound included: a soft minimum of both."""
-    return -SHARPNESS * float(np.logaddexp(-free_value(state, z) / SHARPNESS, -bound(state, z) / SHARPNESS))
+    return -SHARPNESS * float(
+        np.logaddexp(-free_value(state, z) / SHARPNESS, -bound(state, z) / SHARPNESS)
+    )

@@ -1,4 +1,6 @@
-"""Kernel sections and their forms, one center and one sample at a time (paper 004; MATH.md, "Section basis")."""
+"""Kernel sections and their forms, one center and one sample at a time (paper 004; MATH.md,
+"Section basis").
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,15 @@ def section_gradient(x, y, bandwidth, metric):
 def gram(centers, bandwidth, metric):
     """K, the Gram matrix of the section basis (lemma 4: G = K)."""
     m = len(centers)
-    return np.array([[section(centers[a], centers[b], bandwidth, metric) for b in range(m)] for a in range(m)])
+    return np.array(
+        [[section(centers[a], centers[b], bandwidth, metric) for b in range(m)] for a in range(m)]
+    )
 
 
 def dirichlet(gradients, weights):
-    """Σ_b w_b <∇φ_a(x_b), ∇φ_c(x_b)> from gradients[b][a] (lemma 4: BᵀB = 4 Σ q' q' r·r' without a metric)."""
+    """Σ_b w_b <∇φ_a(x_b), ∇φ_c(x_b)> from gradients[b][a] (lemma 4: BᵀB = 4 Σ q' q' r·r' without a
+    metric).
+    """
     m = len(gradients[0])
     total = np.zeros((m, m))
     for at_sample, w in zip(gradients, weights):
@@ -37,7 +43,9 @@ def dirichlet(gradients, weights):
 
 
 def linear(gradients, laplacians, weights, base_gradient):
-    """Σ_b w_b (Δφ_a + <∇φ_a, ∇log q0>) at x_b (lemma 4: h_a = Σ L, and the term of the base density)."""
+    """Σ_b w_b (Δφ_a + <∇φ_a, ∇log q0>) at x_b (lemma 4: h_a = Σ L, and the term of the base
+    density).
+    """
     m = len(gradients[0])
     total = np.zeros(m)
     for b, w in enumerate(weights):

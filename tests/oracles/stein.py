@@ -11,14 +11,18 @@ def stein(k, x, y, x_score, y_score, step=1e-4):
         e[i] = step
         value += x_score[i] * (k(x, y + e) - k(x, y - e)) / (2 * step)
         value += y_score[i] * (k(x + e, y) - k(x - e, y)) / (2 * step)
-        value += (k(x + e, y + e) - k(x + e, y - e) - k(x - e, y + e) + k(x - e, y - e)) / (4 * step**2)
+        value += (k(x + e, y + e) - k(x + e, y - e) - k(x - e, y + e) + k(x - e, y - e)) / (
+            4 * step**2
+        )
     return value
 
 
 def matrix(k, points, scores):
     """The Stein kernel at all pairs."""
     n = len(points)
-    return np.array([[stein(k, points[i], points[j], scores[i], scores[j]) for j in range(n)] for i in range(n)])
+    return np.array(
+        [[stein(k, points[i], points[j], scores[i], scores[j]) for j in range(n)] for i in range(n)]
+    )
 
 
 def u_statistic(values):
@@ -36,8 +40,8 @@ def v_statistic(values):
 def control_functional(values, f, regularization):
     """The constant c of kernel ridge regression.
 
-    ``values`` is the Stein kernel at all pairs of draws, and the sections at all of them the basis: least
-    mean_i (f_i - c - Σ_a β_a k_p(x_a, x_i))² + λ βᵀKβ.
+    ``values`` is the Stein kernel at all pairs of draws, and the sections at all of them the basis:
+    least mean_i (f_i - c - Σ_a β_a k_p(x_a, x_i))² + λ βᵀKβ.
     """
     return _constant(values, values, f, regularization)
 

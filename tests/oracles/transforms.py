@@ -1,4 +1,6 @@
-"""The constraint transforms of Stan's reference manual (2.37), one number at a time, and Jacobians by differences."""
+"""The constraint transforms of Stan's reference manual (2.37), one number at a time, and Jacobians
+by differences.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,14 @@ def upper_bound(x, upper):
 
 
 def straight_interval(x, lower, upper):
-    """The mean of logistic steps at all places of [-4, 4], which rise from the lower to the upper bound."""
+    """The mean of logistic steps at all places of [-4, 4], which rise from the lower to the upper
+    bound.
+    """
 
     def share(x):
-        return integrate.quad(lambda place: 1 / (1 + np.exp(2 * (place - x))) / 8, -4, 4, epsabs=1e-13)[0]
+        return integrate.quad(
+            lambda place: 1 / (1 + np.exp(2 * (place - x))) / 8, -4, 4, epsabs=1e-13
+        )[0]
 
     return lower + (upper - lower) * np.vectorize(share)(x)
 
@@ -30,7 +36,9 @@ def interval(x, lower, upper):
 
 
 def simplex(x):
-    """The isometric log-ratio: a vector that sums to zero, in an orthonormal basis of such vectors, and its softmax."""
+    """The isometric log-ratio: a vector that sums to zero, in an orthonormal basis of such vectors,
+    and its softmax.
+    """
     z, total = np.zeros(len(x) + 1), 0.0
     for n in range(len(x), 0, -1):
         w = x[n - 1] / np.sqrt(n * (n + 1))
@@ -64,13 +72,17 @@ def log_jacobian(function, x):
 
 
 def direction(x, low, high):
-    """From the middle of [low, high), as many parts of it as the angle of the point x in the plane is of 2 pi."""
+    """From the middle of [low, high), as many parts of it as the angle of the point x in the plane
+    is of 2 pi.
+    """
     turns = np.angle(complex(*x)) / (2 * np.pi)
     return low + (high - low) * ((turns + 0.5) % 1.0)
 
 
 def log_plane_density(x, low, high, spread):
-    """Of a point whose direction is uniform on [low, high) with density 1, and whose radius is log-normal."""
+    """Of a point whose direction is uniform on [low, high) with density 1, and whose radius is
+    log-normal.
+    """
     r = np.hypot(*x)
     radius = np.exp(-0.5 * (np.log(r) / spread) ** 2) / (np.sqrt(2 * np.pi) * spread * r)
     return np.log((high - low) / (2 * np.pi) * radius / r)

@@ -37,7 +37,10 @@ def singular_values(c):
 def held_out_score(basis, trajectories, lagtime, fold_of_row, epsilon, count):
     """Mean over the folds of tr((P⁻¹Q)²) + 1, reversible, with the modes of the other folds."""
     found = pairs(trajectories, lagtime)
-    phi = [(basis.values(a[None])[0], basis.values(b[None])[0], fold_of_row[row]) for a, b, row in found]
+    phi = [
+        (basis.values(a[None])[0], basis.values(b[None])[0], fold_of_row[row])
+        for a, b, row in found
+    ]
     scores = []
     for fold in sorted(set(fold_of_row)):
         rest = _moments([(a, b) for a, b, f in phi if f != fold])
@@ -54,4 +57,6 @@ def _moments(both):
     first = np.array([a for a, _ in both] + [b for _, b in both])
     second = np.array([b for _, b in both] + [a for a, _ in both])
     mean = first.mean(axis=0)
-    return (first - mean).T @ (first - mean) / len(first), (first - mean).T @ (second - mean) / len(first)
+    return (first - mean).T @ (first - mean) / len(first), (first - mean).T @ (second - mean) / len(
+        first
+    )

@@ -20,7 +20,8 @@ def idata():
         "b": (("chain", "draw", "i"), rng.standard_normal((2, 500, 2))),
         "c": (("chain", "draw"), np.full((2, 500), 3.0)),
     }
-    return {"posterior": xarray.Dataset(variables)}  # all that a plot asks of InferenceData and of a DataTree
+    # all that a plot asks of InferenceData and of a DataTree
+    return {"posterior": xarray.Dataset(variables)}
 
 
 def test_pairs_fill_the_lower_triangle_and_name_every_column(idata, tmp_path):
@@ -58,7 +59,11 @@ def test_a_reference_is_marked_in_its_column_and_its_row(idata):
     axes = plots.plot_pairs(idata, ["b", "a"], reference={"b[1]": 0.5}, figure=Figure())
 
     def lines(ax):
-        return [(list(line.get_xdata()), list(line.get_ydata())) for line in ax.lines if line.get_marker() == "None"]
+        return [
+            (list(line.get_xdata()), list(line.get_ydata()))
+            for line in ax.lines
+            if line.get_marker() == "None"
+        ]
 
     across, up = ([0.5, 0.5], [0, 1]), ([0, 1], [0.5, 0.5])
     assert lines(axes[1, 1]) == lines(axes[2, 1]) == [across]
@@ -89,7 +94,8 @@ def test_contours_hold_the_shares_that_they_claim():
 
 def test_wrong_names_and_empty_runs_are_refused(idata):
     with pytest.raises(
-        ValueError, match="var_names contains 'z': expected some of 'a', 'b', 'c', or of their elements"
+        ValueError,
+        match="var_names contains 'z': expected some of 'a', 'b', 'c', or of their elements",
     ):
         plots.plot_pairs(idata, ["z"])
     with pytest.raises(ValueError, match="no posterior draws"):

@@ -66,7 +66,10 @@ def simulated():
     dims = ("chain", "draw", "time", "species")
     groups = {}
     for name, sd in (("prior_predictive", 9.0), ("posterior_predictive", 1.0)):
-        variables = {"y": (dims, sd * rng.standard_normal((2, 300, 5, 2))), "n": (dims[:2], rng.poisson(3, (2, 300)))}
+        variables = {
+            "y": (dims, sd * rng.standard_normal((2, 300, 5, 2))),
+            "n": (dims[:2], rng.poisson(3, (2, 300))),
+        }
         groups[name] = xarray.Dataset(variables)
     return container(groups, {})
 
@@ -89,7 +92,9 @@ def test_bands_hold_half_and_nine_tenths_of_the_simulated_values(simulated):
     assert axes[2].lines[0].get_xdata()[0] == 2
     heights, edges = axes[2].patches[0].get_data()[:2]
     n = simulated["prior_predictive"]["n"].values
-    assert np.sum(heights * np.diff(edges)) == pytest.approx(np.mean((n >= edges[0]) & (n <= edges[-1])))
+    assert np.sum(heights * np.diff(edges)) == pytest.approx(
+        np.mean((n >= edges[0]) & (n <= edges[-1]))
+    )
 
 
 def test_one_variable_and_stored_data(simulated):
@@ -107,10 +112,15 @@ def test_labels_of_columns_and_names_of_dimensions(time, label):
     labels = {time: [0.0, 0.5, 1.0, 1.5, 3.0], "species": ["hare", "lynx"]}
     y = np.random.default_rng(2).standard_normal((2, 30, 5, 2))
     drawn = xarray.Dataset(
-        {"y": (("chain", "draw", time, "species"), y), "n": (("chain", "draw"), y[..., 0, 0])}, labels
+        {"y": (("chain", "draw", time, "species"), y), "n": (("chain", "draw"), y[..., 0, 0])},
+        labels,
     )
     axes = kmc.plot_predictive(container({"posterior_predictive": drawn}, {}))
-    assert [(ax.get_title(), ax.get_xlabel()) for ax in axes] == [("y[hare]", label), ("y[lynx]", label), ("n", "")]
+    assert [(ax.get_title(), ax.get_xlabel()) for ax in axes] == [
+        ("y[hare]", label),
+        ("y[lynx]", label),
+        ("n", ""),
+    ]
     assert axes[0].collections[0].get_paths()[0].vertices[:, 0].max() == 3.0
 
 
@@ -120,14 +130,19 @@ def test_missing_data_are_left_out():
     data[2] = np.nan
     model = kmc.Model(
         simulator=lambda p: {"level": p["start"] * np.exp(-t), "mean": p["start"]},
-        likelihood={"level": kmc.likelihoods.Normal(data, 0.1), "mean": kmc.likelihoods.Normal(2.1, 0.1)},
+        likelihood={
+            "level": kmc.likelihoods.Normal(data, 0.1),
+            "mean": kmc.likelihoods.Normal(2.1, 0.1),
+        },
         parameters={"start": kmc.HalfNormal(5)},
         dims={"level": ["time"]},
         coords={"time": t},
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kmc.KmcWarning)
-        idata = kmc.sample(model, sampler="random-walk", draws=50, warmup=50, seed=1, progress=False)
+        idata = kmc.sample(
+            model, sampler="random-walk", draws=50, warmup=50, seed=1, progress=False
+        )
     axes = kmc.plot_predictive(idata)
     assert [(ax.get_title(), ax.get_xlabel()) for ax in axes] == [("level", "time"), ("mean", "")]
     np.testing.assert_array_equal(axes[0].lines[0].get_data(), [t, data])
@@ -139,7 +154,9 @@ def test_what_does_not_match(simulated):
         kmc.plot_predictive({})
     with pytest.raises(TypeError, match="several variables, y, n"):
         kmc.plot_predictive(simulated, np.ones(5))
-    with pytest.raises(ValueError, match=r"'y' of shape \(5,\): expected some of y of shape \(5, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"'y' of shape \(5,\): expected some of y of shape \(5, 2\)"
+    ):
         kmc.plot_predictive(simulated, {"y": np.ones(5)})
     with pytest.raises(ValueError, match=r"x has shape \(4,\)"):
         kmc.plot_predictive(simulated, x=np.ones(4))

@@ -13,7 +13,11 @@ def table(bandwidths, regularizations, kernels=("gaussian",)):
     grid = [(k, b, r) for k in kernels for b in bandwidths for r in regularizations]
     kernel, bandwidth, regularization = map(np.array, zip(*grid, strict=True))
     n = len(grid)
-    objective = (np.log(bandwidth) - 1.0) ** 2 + np.log10(regularization + 1e-9) ** 2 + (kernel != "gaussian")
+    objective = (
+        (np.log(bandwidth) - 1.0) ** 2
+        + np.log10(regularization + 1e-9) ** 2
+        + (kernel != "gaussian")
+    )
     return SimpleNamespace(
         cv_results_={
             "kernel": kernel,
@@ -46,17 +50,36 @@ def test_another_kernel_can_be_shown():
     ax = plot_validation(estimator, kernel="matern52", ax=Figure().subplots())
     values = ax.collections[0].get_array()
     assert np.min(values) > 1.0
-    with pytest.raises(ValueError, match=r"kernel='cubic': expected one of \['gaussian', 'matern52'\]"):
+    with pytest.raises(
+        ValueError, match=r"kernel='cubic': expected one of \['gaussian', 'matern52'\]"
+    ):
         plot_validation(estimator, kernel="cubic")
 
 
 def test_another_base_can_be_shown():
     estimator = table([1.0, 2.0], [0.1, 1.0], ("gaussian", "matern52"))
     found = estimator.cv_results_
-    found["base"], found["kernel"] = np.where(found["kernel"] == "gaussian", "uniform", "gaussian"), found["kernel"][:1]
+    found["base"], found["kernel"] = (
+        np.where(found["kernel"] == "gaussian", "uniform", "gaussian"),
+        found["kernel"][:1],
+    )
     found["kernel"] = np.repeat(found["kernel"], len(found["base"]))
-    assert np.min(plot_validation(estimator, base="gaussian", ax=Figure().subplots()).collections[0].get_array()) > 1.0
-    assert np.min(plot_validation(estimator, base="uniform", ax=Figure().subplots()).collections[0].get_array()) < 1.0
+    assert (
+        np.min(
+            plot_validation(estimator, base="gaussian", ax=Figure().subplots())
+            .collections[0]
+            .get_array()
+        )
+        > 1.0
+    )
+    assert (
+        np.min(
+            plot_validation(estimator, base="uniform", ax=Figure().subplots())
+            .collections[0]
+            .get_array()
+        )
+        < 1.0
+    )
 
 
 @pytest.mark.parametrize("estimator", [SimpleNamespace(), SimpleNamespace(cv_results_={})])

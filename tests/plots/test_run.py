@@ -23,7 +23,15 @@ def log_density(x):
 def idata():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kmc.KmcWarning)  # of so short a run
-        return kmc.sample(log_density, dim=2, max_evaluations=900, draws=None, seed=1, save_warmup=True, progress=False)
+        return kmc.sample(
+            log_density,
+            dim=2,
+            max_evaluations=900,
+            draws=None,
+            seed=1,
+            save_warmup=True,
+            progress=False,
+        )
 
 
 def axes_of():
@@ -36,8 +44,12 @@ def test_traces_have_all_draws_and_warmup(idata):
     before, after = idata["warmup_posterior"]["x"].values, idata["posterior"]["x"].values
     assert len(axes[1, 0].lines) == len(after)
     for chain, line in enumerate(axes[1, 0].lines):
-        np.testing.assert_array_equal(line.get_ydata(), np.r_[before[chain, :, 1], after[chain, :, 1]])
-        assert line.get_xdata()[0] == -before.shape[1] and line.get_xdata()[-1] == after.shape[1] - 1
+        np.testing.assert_array_equal(
+            line.get_ydata(), np.r_[before[chain, :, 1], after[chain, :, 1]]
+        )
+        assert (
+            line.get_xdata()[0] == -before.shape[1] and line.get_xdata()[-1] == after.shape[1] - 1
+        )
     for chain, stairs in enumerate(axes[0, 1].patches):
         counts, edges, _ = stairs.get_data()
         np.testing.assert_array_equal(counts, np.histogram(after[chain, :, 0], edges)[0])
@@ -56,7 +68,10 @@ def test_acceptance_is_the_mean_of_blocks(idata):
     for chain, line in enumerate(later):
         blocks = np.array_split(rates[chain], min(60, n))
         np.testing.assert_allclose(line.get_ydata(), [block.mean() for block in blocks])
-    assert any(line.get_xdata()[0] < 0 for line in ax.lines) and ax.get_xlabel() == "draw (negative: warm-up)"
+    assert (
+        any(line.get_xdata()[0] < 0 for line in ax.lines)
+        and ax.get_xlabel() == "draw (negative: warm-up)"
+    )
     with pytest.raises(ValueError, match="idata has no acceptance rates"):
         kmc.plot_acceptance({}, ax=ax)
 
@@ -68,13 +83,19 @@ def test_the_surrogate_beside_true_values(idata):
     proposals = idata["proposals"]
     error = (proposals["surrogate"] - proposals["lp"]).values.ravel()
     for i, ax in enumerate(axes[0]):
-        np.testing.assert_array_equal(ax.lines[0].get_xdata(), proposals["x"].values[..., i].ravel())
+        np.testing.assert_array_equal(
+            ax.lines[0].get_xdata(), proposals["x"].values[..., i].ravel()
+        )
         np.testing.assert_allclose(ax.lines[0].get_ydata(), error - np.median(error), atol=1e-9)
-    best = idata["posterior"]["x"].values.reshape(-1, 2)[np.argmax(idata["sample_stats"]["lp"].values)]
+    best = idata["posterior"]["x"].values.reshape(-1, 2)[
+        np.argmax(idata["sample_stats"]["lp"].values)
+    ]
     line, dots = axes[1, 0].lines
     truth = [log_density(np.array([x, best[1]])) for x in dots.get_xdata()]
     np.testing.assert_allclose(dots.get_ydata(), truth)
-    np.testing.assert_allclose(np.interp(dots.get_xdata(), line.get_xdata(), line.get_ydata()), truth, atol=0.1)
+    np.testing.assert_allclose(
+        np.interp(dots.get_xdata(), line.get_xdata(), line.get_ydata()), truth, atol=0.1
+    )
     assert len(kmc.plot_surrogate(idata, max_columns=1, figure=Figure())[1, 0].lines) == 1
 
 
@@ -93,13 +114,20 @@ def test_the_funnel_that_was_found():
 
     idata = kmc.sample(funnel, dim=3, max_evaluations=1500, draws=None, seed=1, progress=False)
     axes = kmc.plot_transport(idata, figure=Figure())
-    assert axes.shape == (2, 2) and axes[0, 1].get_title(loc="left") == "a funnel: x[0] sets the scale"
+    assert (
+        axes.shape == (2, 2) and axes[0, 1].get_title(loc="left") == "a funnel: x[0] sets the scale"
+    )
     assert kmc.plot_transport(idata, max_rows=1, figure=Figure()).shape == (1, 2)
     draws = idata["posterior"]["x"].values.reshape(-1, 3)
     for left, right in axes:
         i = int(left.get_ylabel()[2])
-        np.testing.assert_array_equal(left.lines[0].get_ydata(), draws[:: max(1, len(draws) // 3000), i])
-        fans = [np.corrcoef(ax.lines[0].get_xdata(), np.abs(ax.lines[0].get_ydata()))[0, 1] for ax in (left, right)]
+        np.testing.assert_array_equal(
+            left.lines[0].get_ydata(), draws[:: max(1, len(draws) // 3000), i]
+        )
+        fans = [
+            np.corrcoef(ax.lines[0].get_xdata(), np.abs(ax.lines[0].get_ydata()))[0, 1]
+            for ax in (left, right)
+        ]
         assert fans[0] > 0.3 > abs(fans[1])
 
 
@@ -117,7 +145,11 @@ def test_the_path_of_the_evidence():
         coords={"run": ["a", "b"]},
     )
     ax = kmc.plot_evidence(found, ax=axes_of())
-    curves = {line.get_label(): line.get_xydata() for line in ax.lines if not line.get_label().startswith("_")}
+    curves = {
+        line.get_label(): line.get_xydata()
+        for line in ax.lines
+        if not line.get_label().startswith("_")
+    }
     np.testing.assert_array_equal(curves["a, up"], [[0.0, 0.0], [0.5, 1.5], [1.0, 3.0]])
     np.testing.assert_array_equal(curves["b, down"], [[0.0, 0.0], [1.0, 2.0]])
     marks = [container.lines[0].get_ydata()[0] for container in ax.containers]

@@ -28,7 +28,8 @@ def test_time_scales_against_the_lagtime():
         np.testing.assert_allclose(line.get_ydata(), column / 2)
     *bands, shaded = ax.collections
     assert len(bands) == 2  # two standard errors of each mode
-    assert shaded.get_paths()[0].vertices.max(axis=0) == pytest.approx([2.0, 2.0])  # up to where time scale = lagtime
+    # up to where time scale = lagtime
+    assert shaded.get_paths()[0].vertices.max(axis=0) == pytest.approx([2.0, 2.0])
 
 
 def test_predictions_and_estimates():
@@ -42,7 +43,8 @@ def test_predictions_and_estimates():
     np.testing.assert_allclose(line.get_ydata(), predicted[:, 1, 0])
     np.testing.assert_allclose(points.get_ydata(), predicted[:, 1, 0] + 0.01)
     bars = axes[1, 0].containers[0].lines[2][0].get_segments()
-    assert bars[0][1][1] - bars[0][0][1] == pytest.approx(4 * 0.02)  # two standard errors to either side
+    # two standard errors to either side
+    assert bars[0][1][1] - bars[0][0][1] == pytest.approx(4 * 0.02)
 
 
 @pytest.fixture
@@ -68,7 +70,8 @@ def test_each_mode_has_its_trace_and_its_parameters(modes):
     assert len(axes[0, 0].lines) == 6  # draws and running mean of three chains
     np.testing.assert_array_equal(axes[1, 0].lines[2].get_ydata(), modes["value"].values[1, :, 1])
     labels = [text.get_text() for text in axes[1, 1].get_yticklabels()]
-    assert labels[-1] == "p9" and len(labels) == 8 and "p0" not in labels  # the largest on top, no constant
+    # the largest on top, no constant
+    assert labels[-1] == "p9" and len(labels) == 8 and "p0" not in labels
     assert axes[1, 1].patches[-1].get_width() == pytest.approx(0.8)
 
 
@@ -84,9 +87,13 @@ def test_draws_are_diagnosed_first():
 
 
 def test_the_group_of_a_result_is_plotted(modes):
-    posterior = xarray.Dataset({"x": (("chain", "draw"), np.zeros((3, 50)))})  # it would have no modes
+    # it would have no modes
+    posterior = xarray.Dataset({"x": (("chain", "draw"), np.zeros((3, 50)))})
     tree = xarray.DataTree.from_dict({"posterior": posterior, "slow_modes": modes})
-    assert plot_slow_modes(tree, 1, figure=Figure())[0, 0].get_title(loc="left") == "ESS 12, R-hat 1.50"
+    assert (
+        plot_slow_modes(tree, 1, figure=Figure())[0, 0].get_title(loc="left")
+        == "ESS 12, R-hat 1.50"
+    )
     with pytest.raises(ValueError, match="no parameter moves"):
         plot_slow_modes(tree, n_basis=20)
 
@@ -107,7 +114,11 @@ def shown(ax):
     """Points, and half of the length of their bars."""
     line, _, (bars,) = ax.containers[0].lines
     segments = np.array(bars.get_segments())
-    return line.get_xdata(), (segments[:, 1, 0] - segments[:, 0, 0]) / 2, [t.get_text() for t in ax.get_yticklabels()]
+    return (
+        line.get_xdata(),
+        (segments[:, 1, 0] - segments[:, 0, 0]) / 2,
+        [t.get_text() for t in ax.get_yticklabels()],
+    )
 
 
 def test_populations_rates_passage_times_and_a_committor():
@@ -128,9 +139,17 @@ def test_populations_rates_passage_times_and_a_committor():
         np.testing.assert_allclose(points, values)
         np.testing.assert_allclose(bars, 2 * stated, atol=1e-12)
     assert shown(axes[0])[2] == ["1", "2", "3"]
-    assert shown(axes[1])[2] == shown(axes[2])[2] == ["1 → 2", "1 → 3", "2 → 1", "2 → 3", "3 → 1", "3 → 2"]
+    assert (
+        shown(axes[1])[2]
+        == shown(axes[2])[2]
+        == ["1 → 2", "1 → 3", "2 → 1", "2 → 3", "3 → 1", "3 → 2"]
+    )
     assert [ax.get_xscale() for ax in axes] == ["linear", "log", "log", "linear"]
-    assert [ax.get_xlabel() for ax in axes[1:]] == ["rate (1 / ps)", "mean first-passage time (ps)", "committor, 1 → 3"]
+    assert [ax.get_xlabel() for ax in axes[1:]] == [
+        "rate (1 / ps)",
+        "mean first-passage time (ps)",
+        "committor, 1 → 3",
+    ]
 
 
 def test_the_last_set_is_the_target_by_default():

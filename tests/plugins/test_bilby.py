@@ -25,24 +25,41 @@ def linear_regression():
     """Return the likelihood and the priors of examples/core_examples/linear_regression.py."""
     rng = np.random.default_rng(1)
     sigma = rng.normal(1, 0.01, len(TIMES))
-    likelihood = bilby.likelihood.GaussianLikelihood(TIMES, line(TIMES, **TRUTH) + rng.normal(0, sigma), line, sigma)
+    likelihood = bilby.likelihood.GaussianLikelihood(
+        TIMES, line(TIMES, **TRUTH) + rng.normal(0, sigma), line, sigma
+    )
     prior = bilby.core.prior
-    return likelihood, prior.PriorDict({"m": prior.Uniform(0, 5, "m"), "c": prior.Uniform(-2, 2, "c")})
+    return likelihood, prior.PriorDict(
+        {"m": prior.Uniform(0, 5, "m"), "c": prior.Uniform(-2, 2, "c")}
+    )
 
 
 def by_linear_algebra(likelihood):
-    """Return mean (2,), covariance (2, 2) and log-evidence; the priors are constant where the likelihood is."""
+    """Return mean (2,), covariance (2, 2) and log-evidence; the priors are constant where the
+    likelihood is.
+    """
     design = np.column_stack([TIMES, np.ones_like(TIMES)]) / likelihood.sigma[:, None]
     covariance = np.linalg.inv(design.T @ design)
     mean = covariance @ design.T @ (likelihood.y / likelihood.sigma)
     highest = likelihood.log_likelihood(dict(zip(TRUTH, mean, strict=True)))
     volume = 5 * 4
-    return mean, covariance, highest + 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1] - np.log(volume)
+    return (
+        mean,
+        covariance,
+        highest + 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1] - np.log(volume),
+    )
 
 
 def run(likelihood, priors, folder, **options):
     return bilby.run_sampler(
-        likelihood, priors, sampler="kmc", outdir=str(folder), label="line", seed=1, progress=False, **options
+        likelihood,
+        priors,
+        sampler="kmc",
+        outdir=str(folder),
+        label="line",
+        seed=1,
+        progress=False,
+        **options,
     )
 
 
@@ -60,7 +77,9 @@ def test_linear_regression(tmp_path):
     assert np.all(np.abs(draws.std(axis=0) - np.sqrt(np.diag(covariance))) < 4 * table["mcse_sd"])
     assert abs(result.log_evidence - log_evidence) < 4 * result.log_evidence_err < 0.5
     point = result.posterior.iloc[7]
-    assert point["log_likelihood"] == pytest.approx(likelihood.log_likelihood({"m": point["m"], "c": point["c"]}))
+    assert point["log_likelihood"] == pytest.approx(
+        likelihood.log_likelihood({"m": point["m"], "c": point["c"]})
+    )
     saved = bilby.read_in_result(outdir=str(tmp_path), label="line")
     assert saved.meta_data["kmc_warnings"] == kmc.warnings(kmc.load(store))
 
@@ -76,7 +95,9 @@ def test_constraints_and_fixed_parameters(tmp_path):
         {"m": prior.Uniform(0, 5), "c": prior.Uniform(-2, 2), "sum": prior.Constraint(0.6, 0.8)},
         conversion_function=with_sum,
     )
-    draws = run(likelihood, priors, tmp_path / "constraint", kmc_sampler="random-walk", draws=200).posterior
+    draws = run(
+        likelihood, priors, tmp_path / "constraint", kmc_sampler="random-walk", draws=200
+    ).posterior
     assert np.all((draws["m"] + draws["c"] > 0.6) & (draws["m"] + draws["c"] < 0.8))
     fixed = {"m": prior.Uniform(0, 5), "c": 0.2}
     result = run(likelihood, fixed, tmp_path / "fixed", max_evaluations=300, draws=None, npool=2)

@@ -44,7 +44,9 @@ def moments():
 
 
 def test_quickstart(tmp_path):
-    _, sampler = run(quickstart(max_evaluations=2000, draws=None), output=str(tmp_path / "chains" / "line"))
+    _, sampler = run(
+        quickstart(max_evaluations=2000, draws=None), output=str(tmp_path / "chains" / "line")
+    )
     mean, sd = moments()
     table = kmc.summary(sampler.idata)
     sample = sampler.products()["sample"]
@@ -64,7 +66,9 @@ def test_quickstart(tmp_path):
 
 
 def counted(limit, **options):
-    """Return an input without derived parameters, whose likelihood fails after so many calls, and their number."""
+    """Return an input without derived parameters, whose likelihood fails after so many calls, and
+    their number.
+    """
     calls = []
 
     def likelihood(a, b):

@@ -20,14 +20,18 @@ LOWER, UPPER = np.array([0.01, 400, SD * 0.1]), np.array([0.02, 600, SD * 100])
 @pytest.fixture(scope="module")
 def data():
     model = pints.toy.LogisticModel()
-    return model, model.simulate([RATE, CAPACITY], TIMES) + np.random.default_rng(1).normal(0, SD, len(TIMES))
+    return model, model.simulate([RATE, CAPACITY], TIMES) + np.random.default_rng(1).normal(
+        0, SD, len(TIMES)
+    )
 
 
 @pytest.fixture(scope="module")
 def posterior(data):
     """The log-posterior of examples/sampling/first-example.ipynb."""
     problem = pints.SingleOutputProblem(data[0], TIMES, data[1])
-    return pints.LogPosterior(pints.GaussianLogLikelihood(problem), pints.UniformLogPrior(LOWER, UPPER))
+    return pints.LogPosterior(
+        pints.GaussianLogLikelihood(problem), pints.UniformLogPrior(LOWER, UPPER)
+    )
 
 
 def controller(posterior, seed, iterations):
@@ -44,9 +48,14 @@ def controller(posterior, seed, iterations):
 def moments(data):
     """Return means and standard deviations (3,) of the posterior, by a grid around the truth."""
     model, values = data
-    rates, capacities = np.linspace(RATE * 0.98, RATE * 1.02, 61), np.linspace(CAPACITY - 5, CAPACITY + 5, 61)
+    rates, capacities = (
+        np.linspace(RATE * 0.98, RATE * 1.02, 61),
+        np.linspace(CAPACITY - 5, CAPACITY + 5, 61),
+    )
     sds = np.linspace(SD * 0.8, SD * 1.2, 201)
-    squares = [[np.sum((model.simulate([r, k], TIMES) - values) ** 2) for k in capacities] for r in rates]
+    squares = [
+        [np.sum((model.simulate([r, k], TIMES) - values) ** 2) for k in capacities] for r in rates
+    ]
     log_density = -len(TIMES) * np.log(sds) - np.array(squares)[..., None] / (2 * sds**2)
     weight = np.exp(log_density - log_density.max())
     weight /= weight.sum()

@@ -32,7 +32,9 @@ class Counted:
 
 def test_sampler_study():
     function = Counted()
-    problem = pypesto.Problem(pypesto.Objective(fun=function), lb=-4, ub=5, x_names=["x"], copy_objective=False)
+    problem = pypesto.Problem(
+        pypesto.Objective(fun=function), lb=-4, ub=5, x_names=["x"], copy_objective=False
+    )
     sampler = KmcSampler({"seed": 1, "progress": False})
     result = pypesto.sample.sample(problem, 2001, sampler, x0=np.array([0.5])).sample_result
     assert function.calls == sampler.idata.attrs["n_evaluations"]
@@ -41,7 +43,9 @@ def test_sampler_study():
     assert len(x) == 2004 and result.burn_in == 0
     mean = WEIGHTS @ MEANS
     assert abs(x.mean() - mean) < 4 * table["mcse_mean"] < 0.5
-    assert abs(x.std() - np.sqrt(WEIGHTS @ (VARIANCES + (MEANS - mean) ** 2))) < 4 * table["mcse_sd"]
+    assert (
+        abs(x.std() - np.sqrt(WEIGHTS @ (VARIANCES + (MEANS - mean) ** 2))) < 4 * table["mcse_sd"]
+    )
     assert result.trace_neglogpost[0, 7] == pytest.approx(function(x[7:8]))
 
 
@@ -57,7 +61,9 @@ def test_priors_and_fixed_parameters():
         x_fixed_vals=[3.0],
         x_priors_defs=priors,
     )
-    result = pypesto.sample.sample(problem, 40, KmcSampler({"seed": 1, "progress": False})).sample_result
+    result = pypesto.sample.sample(
+        problem, 40, KmcSampler({"seed": 1, "progress": False})
+    ).sample_result
     free = result.trace_x[0, 5]
     assert free.shape == (2,)
     assert result.trace_neglogprior[0, 5] == pytest.approx(0.5 * 9 + 0.5 * free[1] ** 2)
@@ -68,10 +74,13 @@ def test_open_bounds_failed_calls_and_a_resumed_run(tmp_path):
     def failing(x):
         return np.nan if x[0] > 1 else np.inf if x[0] < -1 else 0.5 * np.sum(x**2)
 
-    problem = pypesto.Problem(pypesto.Objective(fun=failing), lb=[-np.inf, 0.0], ub=[np.inf, np.inf])
+    problem = pypesto.Problem(
+        pypesto.Objective(fun=failing), lb=[-np.inf, 0.0], ub=[np.inf, np.inf]
+    )
     options = {"seed": 1, "progress": False, "store": tmp_path / "run", "resume": True}
     first, again = (
-        pypesto.sample.sample(problem, 40, KmcSampler(options), x0=[[0.0, 0.0]]).sample_result for _ in range(2)
+        pypesto.sample.sample(problem, 40, KmcSampler(options), x0=[[0.0, 0.0]]).sample_result
+        for _ in range(2)
     )
     assert np.all(np.abs(first.trace_x[0, :, 0]) <= 1) and np.all(first.trace_x[0, :, 1] > 0)
     np.testing.assert_array_equal(first.trace_x, again.trace_x)

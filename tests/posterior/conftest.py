@@ -15,7 +15,9 @@ def path(tmp_path_factory):
 @pytest.fixture(scope="session")
 def idata(path):
     """A run of 2,000 evaluations."""
-    return kmc.sample(log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False, store=path)
+    return kmc.sample(
+        log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False, store=path
+    )
 
 
 @pytest.fixture(scope="session")

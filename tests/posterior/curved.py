@@ -1,4 +1,6 @@
-"""A curved density with known moments, and one whose parameters have names: several files read out their runs."""
+"""A curved density with known moments, and one whose parameters have names: several files read out
+their runs.
+"""
 
 import numpy as np
 
@@ -18,5 +20,8 @@ def named(p):
 
 
 MODEL = kmc.Model(
-    named, parameters={"a": kmc.Real(), "b": kmc.Positive()}, dims={"a": ["site"]}, coords={"site": ["N", "S"]}
+    named,
+    parameters={"a": kmc.Real(), "b": kmc.Positive()},
+    dims={"a": ["site"]},
+    coords={"site": ["N", "S"]},
 )

@@ -1,4 +1,6 @@
-"""Results that cannot be read out: each read-out says why, or does what it still can with a sentence."""
+"""Results that cannot be read out: each read-out says why, or does what it still can with a
+sentence.
+"""
 
 import warnings
 from functools import cache, partial
@@ -41,7 +43,9 @@ def of_another_sampler():
 @pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize("made", [without_a_surrogate, of_another_sampler])
 def test_no_surrogate(made, readout):
-    with pytest.raises(ValueError, match=r"result has no group.*(kmc.sample returned|sampler='kernel-hmc')"):
+    with pytest.raises(
+        ValueError, match=r"result has no group.*(kmc.sample returned|sampler='kernel-hmc')"
+    ):
         readout(made())
 
 
@@ -62,7 +66,11 @@ def test_an_interrupted_main_phase_is_read_out():
 @pytest.mark.slow
 def test_the_evidence_of_an_interrupted_main_phase():
     evidence = kmc.evidence(interrupted_in_main_phase())
-    assert abs(float(evidence["log_evidence"][0]) - np.log(2 * np.pi)) < 5 * float(evidence["se"][0]) < 0.5
+    assert (
+        abs(float(evidence["log_evidence"][0]) - np.log(2 * np.pi))
+        < 5 * float(evidence["se"][0])
+        < 0.5
+    )
 
 
 @pytest.mark.slow
@@ -82,15 +90,20 @@ def test_fewer_than_a_hundred_draws(monkeypatch):
 
 @pytest.mark.parametrize("readout", READOUTS)
 def test_a_single_draw(idata, readout):
-    with pytest.raises(ValueError, match="result has 1 draws per chain: expected at least 2; sample for longer"):
+    with pytest.raises(
+        ValueError, match="result has 1 draws per chain: expected at least 2; sample for longer"
+    ):
         readout(idata.isel(draw=[0]))
     with pytest.raises(
-        ValueError, match=r"posterior of dimensions \('chain', 'x_dim_0'\): expected 'chain' and 'draw'"
+        ValueError,
+        match=r"posterior of dimensions \('chain', 'x_dim_0'\): expected 'chain' and 'draw'",
     ):
         readout(idata.isel(draw=0))
 
 
-@pytest.mark.parametrize("readout", [*READOUTS, partial(kmc.evidence, max_evaluations=10), kmc.plot_surrogate])
+@pytest.mark.parametrize(
+    "readout", [*READOUTS, partial(kmc.evidence, max_evaluations=10), kmc.plot_surrogate]
+)
 def test_a_model_that_is_none(idata, readout):
     with pytest.raises(TypeError, match=r"^model=array\(\[0., 0., 0.\]\): expected a callable"):
         readout(idata, model=np.zeros(3))
@@ -100,8 +113,16 @@ def test_a_model_that_is_none(idata, readout):
     ("f", "error", "message"),
     [
         (lambda x: np.nan, ValueError, r"f returned nan: expected finite numbers"),
-        (lambda x: np.inf if x[0] > 0 else 0.0, ValueError, r"f returned inf: expected finite numbers"),
-        (lambda x: np.zeros(1 + (x[0] > 0)), ValueError, r"returned an array of shape .* before: expected the same"),
+        (
+            lambda x: np.inf if x[0] > 0 else 0.0,
+            ValueError,
+            r"f returned inf: expected finite numbers",
+        ),
+        (
+            lambda x: np.zeros(1 + (x[0] > 0)),
+            ValueError,
+            r"returned an array of shape .* before: expected the same",
+        ),
         (
             lambda x: np.zeros((2, 1 + (x[0] > 0))),
             ValueError,
@@ -116,4 +137,7 @@ def test_functions_without_a_value_or_a_shape(idata, f, error, message):
 
 def test_the_docs_say_that_an_improper_prior_cannot_be_known():
     said = " ".join((kmc.evidence.__doc__ or "").split())
-    assert "a prior is proper cannot be known from evaluations: the evidence of an improper one has no meaning" in said
+    assert (
+        "a prior is proper cannot be known from evaluations: the evidence of an improper one has "
+        "no meaning" in said
+    )

@@ -37,7 +37,9 @@ def found(idata):
 
 
 def bounded(p, rate):
-    return np.log(rate) - rate * p["b"] - 0.5 * p["a"] ** 2 - 0.5 * np.log(2 * np.pi), {"log_likelihood": -p["b"]}
+    return np.log(rate) - rate * p["b"] - 0.5 * p["a"] ** 2 - 0.5 * np.log(2 * np.pi), {
+        "log_likelihood": -p["b"]
+    }
 
 
 def test_bennetts_ratio_of_two_gaussians():
@@ -62,10 +64,16 @@ def test_the_mass_of_a_surrogate_that_is_known():
     others = normal.location + rng.standard_normal((500, dim)) / np.sqrt(precisions)
     found = mass_of(component, z, 0.3, rng, others=others)
     exact = 4.0 + 1.5 * np.log(2 * np.pi)  # the determinants of scale and precision are 1
-    assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 5e-3  # .02 without control variates
+    # .02 without control variates
+    assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 5e-3
     assert abs(found.gap) < 4
     beta, down, up = found.path
-    assert beta.shape == (found.temperatures,) and beta[0] == 0.0 and beta[-1] == 1.0 and np.all(np.diff(beta) > 0)
+    assert (
+        beta.shape == (found.temperatures,)
+        and beta[0] == 0.0
+        and beta[-1] == 1.0
+        and np.all(np.diff(beta) > 0)
+    )
     assert (down[-1], up[-1]) == pytest.approx((found.down, found.up), rel=1e-12)
     assert down[0] == up[0]  # the Student-t density, which is normalized
     assert np.abs(down - up).max() < 6 * np.hypot(found.down_se, found.up_se)
@@ -95,13 +103,23 @@ def run_of_the_wedge(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", slow_except([1001, 1003], [1003]))
 def test_the_evidence_behind_an_edge_that_is_not_declared(seed, monkeypatch):
-    """Without a region it is too large by 0.4 to 0.6 nats; near an edge errors may be larger than stated, it says."""
+    """Without a region it is too large by 0.4 to 0.6 nats; near an edge errors may be larger than
+    stated, it says.
+    """
     monkeypatch.setattr(annealing, "_POOL", 2**15)
     idata = run_of_the_wedge(seed)
-    with pytest.warns(kmc.KmcWarning, match=r"The surrogate is in doubt.*it has mass at .* of the proposals where the"):
+    with pytest.warns(
+        kmc.KmcWarning,
+        match=r"The surrogate is in doubt.*it has mass at .* of the proposals where the",
+    ):
         found = kmc.evidence(idata)
-    assert abs(float(found["log_evidence"][0]) - np.log(0.5)) < 0.15 and float(found["se"][0]) < 0.05
-    with pytest.warns(kmc.KmcWarning, match=r"The surrogate is not used: it has mass at .* of the proposals where the"):
+    assert (
+        abs(float(found["log_evidence"][0]) - np.log(0.5)) < 0.15 and float(found["se"][0]) < 0.05
+    )
+    with pytest.warns(
+        kmc.KmcWarning,
+        match=r"The surrogate is not used: it has mass at .* of the proposals where the",
+    ):
         expected = kmc.expectations(idata, max_surrogate_draws=4000, quantiles=())
     np.testing.assert_allclose(expected["mean"], expected["plain_mean"], rtol=1e-12)
     assert np.all(np.abs(expected["mean"] - [0.5, 1.5]) < 4 * expected["mcse"])
@@ -120,7 +138,9 @@ def test_evidence_that_is_not_known_is_nan(monkeypatch):
 def test_a_run_of_the_same_seed_has_other_streams(idata, monkeypatch):
     spawned = {child.spawn_key for child in np.random.SeedSequence(0).spawn(8)}
     seen = []
-    monkeypatch.setattr("kmc.posterior.evidence._of_replicate", lambda r, seed, *rest: seen.append(seed) or EMPTY)
+    monkeypatch.setattr(
+        "kmc.posterior.evidence._of_replicate", lambda r, seed, *rest: seen.append(seed) or EMPTY
+    )
     kmc.evidence(idata, seed=0)
     assert not any(seed.spawn_key[: len(key)] == key for seed in seen for key in spawned)
 
@@ -137,7 +157,9 @@ def test_the_mass_of_a_bent_surrogate():
     density = np.exp(values(bent, grid))
     exact = np.log(density.sum() * (line[1] - line[0]) ** 2)
     z, others = (grid[rng.choice(len(grid), n, p=density / density.sum())] for n in (4096, 500))
-    found = mass_of(Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), bent), z, 0.3, rng, others=others)
+    found = mass_of(
+        Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), bent), z, 0.3, rng, others=others
+    )
     assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 5e-3
 
 
@@ -145,7 +167,9 @@ def test_resampling_is_by_the_weights_of_all_islands():
     """Islands of their own normalization would lag behind the temperature."""
     n = 8 * ISLANDS
     heavy = np.arange(n) < n // 2
-    kept = resampled(np.arange(n)[:, None], np.where(heavy, np.log(3.0), 0.0), np.random.default_rng(1))[:, 0]
+    kept = resampled(
+        np.arange(n)[:, None], np.where(heavy, np.log(3.0), 0.0), np.random.default_rng(1)
+    )[:, 0]
     assert abs(np.sum(kept < n // 2) - 0.75 * n) <= 1
     assert np.all(np.diff(kept) >= 0)  # copies are next to each other
 
@@ -160,7 +184,7 @@ def test_a_small_difference_of_both_directions_is_part_of_the_error():
 
 @pytest.mark.slow
 def test_the_tails_at_the_first_temperature(idata):
-    """Particles that only moved there from the bulk missed them, and each estimate was too large."""
+    """Particles that only moved in from the bulk missed them, and each estimate was too large."""
     (replicate,) = read(idata, None, "result").replicates
     rng = np.random.default_rng(1)
     (chains,) = chains_of(replicate, rng)
@@ -169,11 +193,15 @@ def test_the_tails_at_the_first_temperature(idata):
     found = mass_of(chains.component, z, chains.options.step_size, rng, others=others)
     base, volume = Base.of(z), chains.component.log_volume
     lines = [
-        np.linspace(-1, 1, 1001) * 12 * width + at for at, width in zip(z.mean(axis=0), z.std(axis=0), strict=True)
+        np.linspace(-1, 1, 1001) * 12 * width + at
+        for at, width in zip(z.mean(axis=0), z.std(axis=0), strict=True)
     ]
     grid = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, 2)
     cell = np.prod([line[1] - line[0] for line in lines])
-    log_s, log_q = values(chains.component.jit_state, grid), multivariate_t(base.mean, inv(base.root.T @ base.root), 6)
+    log_s, log_q = (
+        values(chains.component.jit_state, grid),
+        multivariate_t(base.mean, inv(base.root.T @ base.root), 6),
+    )
     log_q = log_q.logpdf(grid)
     beta, down, up = found.path
     for k, tolerance in ((1, 0.004), (-1, 0.008)):
@@ -208,7 +236,9 @@ def test_a_mode_without_draws_makes_both_directions_differ():
 def test_the_evidence(found):
     assert found.attrs["warnings"] == []
     assert abs(float(found["log_evidence"][0]) - LOG_Z) < 4 * float(found["se"][0]) < 0.2
-    assert found["path_up"].isel(run=0, step=-1) == pytest.approx(float(found["log_surrogate_mass"][0]), abs=0.2)
+    assert found["path_up"].isel(run=0, step=-1) == pytest.approx(
+        float(found["log_surrogate_mass"][0]), abs=0.2
+    )
 
 
 @pytest.mark.slow
@@ -223,7 +253,9 @@ def test_constants_jacobians_and_bayes_factors():
     assert np.all(np.abs(found["log_evidence"]) < 4 * found["se"])
     names = "log_bayes_factor", "se_log_bayes_factor"
     factor, error = (found[name].sel(run="slow", reference="fast") for name in names)
-    assert float(factor) == pytest.approx(float(found["log_evidence"][0] - found["log_evidence"][1]))
+    assert float(factor) == pytest.approx(
+        float(found["log_evidence"][0] - found["log_evidence"][1])
+    )
     assert float(error) == pytest.approx(float(np.hypot(*found["se"].values)))
     divergence = -np.array([1.0, 1 / 3])  # E log_likelihood, as log Z is zero
     assert np.all(np.abs(found["kl_divergence"] - divergence) < 4 * found["se_kl_divergence"])
@@ -235,7 +267,9 @@ def test_constants_jacobians_and_bayes_factors():
 def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata, monkeypatch):
     monkeypatch.setattr(annealing, "_POOL", 2**15)
     wrong = tampered(idata)
-    with pytest.warns(kmc.KmcWarning, match="The evidence is not known, as the surrogate is in doubt"):
+    with pytest.warns(
+        kmc.KmcWarning, match="The evidence is not known, as the surrogate is in doubt"
+    ):
         found = kmc.evidence(wrong)
     assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])
 
@@ -243,8 +277,12 @@ def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata, monkeypat
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 6))
 def test_the_surrogate_has_no_mode_that_was_never_evaluated(seed):
-    """The logarithm of an exponential number has a steep flank, behind which a regression may rise again."""
-    model = kmc.Model(bounded, parameters={"a": kmc.Real(), "b": kmc.Positive()}, kwargs={"rate": 3.0})
+    """The logarithm of an exponential number has a steep flank, behind which a regression may rise
+    again.
+    """
+    model = kmc.Model(
+        bounded, parameters={"a": kmc.Real(), "b": kmc.Positive()}, kwargs={"rate": 3.0}
+    )
     idata = kmc.sample(model, draws=None, max_evaluations=600, seed=seed, progress=False)
     found = kmc.evidence(idata)
     assert abs(float(found["log_evidence"][0])) < 0.05 and float(found["se"][0]) < 0.05
@@ -252,7 +290,9 @@ def test_the_surrogate_has_no_mode_that_was_never_evaluated(seed):
 
 @pytest.mark.slow
 def test_an_estimate_with_an_error_of_nats_is_no_number():
-    """Most draws from the surrogate may be where the density is nearly zero: an estimate was off by 192 nats."""
+    """Most draws from the surrogate may be where the density is nearly zero: an estimate was off by
+    192 nats.
+    """
 
     def neck(x):
         return -0.5 * x[0] ** 2 / 9 - 0.5 * np.sum(x[1:] ** 2) * np.exp(-x[0]) - 5.5 * x[0]
@@ -273,10 +313,17 @@ def test_a_parameter_without_a_prior_has_no_evidence(monkeypatch):
         parameters={"a": kmc.Normal(0, 1), "b": kmc.Real()},
     )
     idata = kmc.sample(flat, draws=None, max_evaluations=600, seed=1, progress=False)
-    with pytest.warns(kmc.KmcWarning, match=r"not known, as the density has no prior of b: .* prior_normalized=False"):
+    with pytest.warns(
+        kmc.KmcWarning,
+        match=r"not known, as the density has no prior of b: .* prior_normalized=False",
+    ):
         assert np.isnan(kmc.evidence(idata)["log_evidence"][0])
     integral = kmc.evidence(idata, prior_normalized=False)
-    assert abs(float(integral["log_evidence"][0]) - 0.5 * np.log(np.pi)) < 4 * float(integral["se"][0]) < 0.1
+    assert (
+        abs(float(integral["log_evidence"][0]) - 0.5 * np.log(np.pi))
+        < 4 * float(integral["se"][0])
+        < 0.1
+    )
 
 
 @pytest.mark.slow
@@ -284,10 +331,21 @@ def test_independent_runs_that_differ_have_no_evidence(monkeypatch):
     """One has another constant, as of another version of the model."""
     monkeypatch.setattr(annealing, "_POOL", 2**15)
     runs = [
-        kmc.sample(lambda x, c=c: c - 0.5 * x @ x, dim=2, draws=None, max_evaluations=600, seed=1, progress=False)
+        kmc.sample(
+            lambda x, c=c: c - 0.5 * x @ x,
+            dim=2,
+            draws=None,
+            max_evaluations=600,
+            seed=1,
+            progress=False,
+        )
         for c in (0.0, 1.0)
     ]
-    joined = arviz.concat(runs, dim="chain") if hasattr(arviz, "concat") else xarray.concat(runs, "chain", join="outer")
+    joined = (
+        arviz.concat(runs, dim="chain")
+        if hasattr(arviz, "concat")
+        else xarray.concat(runs, "chain", join="outer")
+    )
     with pytest.warns(kmc.KmcWarning, match=r"not known, as independent runs differ by 1\.0. nats"):
         assert np.isnan(kmc.evidence(joined)["log_evidence"][0])
 
@@ -321,8 +379,12 @@ def test_bad_arguments(idata, arguments, error, message):
 def test_bad_results(idata):
     with pytest.raises(ValueError, match=r"result=\{\}: expected at least one"):
         kmc.evidence({})
-    with pytest.raises(ValueError, match=r"result has 2 runs: model= and max_evaluations= are for one"):
+    with pytest.raises(
+        ValueError, match=r"result has 2 runs: model= and max_evaluations= are for one"
+    ):
         kmc.evidence([idata, idata], model=kmc.Model(log_density, dim=2))
     few = idata.isel(draw=slice(0, 20))
-    with pytest.raises(ValueError, match=r"result has 80 draws: expected at least 100; sample for longer"):
+    with pytest.raises(
+        ValueError, match=r"result has 80 draws: expected at least 100; sample for longer"
+    ):
         kmc.evidence(few)

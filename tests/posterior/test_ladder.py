@@ -14,7 +14,9 @@ QUIET = {"progress": False, "seed": 1}
 
 
 def exact_excess(rng, betas, chains, sweeps):
-    """l of independent draws at each temperature, for the prior N(0, 9) and l = -(x - 1)² / (2 · .25)."""
+    """l of independent draws at each temperature, for the prior N(0, 9) and l = -(x - 1)² / (2 ·
+    .25).
+    """
     precision = PRIOR_SD**-2 + betas / NOISE_SD**2
     mean = betas / NOISE_SD**2 / precision
     x = mean + rng.standard_normal((chains, sweeps, len(betas))) / np.sqrt(precision)
@@ -25,7 +27,10 @@ TRUTH = -0.5 / (PRIOR_SD**2 + NOISE_SD**2) + math.log(NOISE_SD / math.hypot(PRIO
 
 
 @pytest.mark.parametrize(
-    "betas", slow_except([[1.0, 0.3, 0.05, 0.0], [1.0, 0.25, 0.05, 0.01], [1.0, 0.0]], [[1.0, 0.3, 0.05, 0.0]])
+    "betas",
+    slow_except(
+        [[1.0, 0.3, 0.05, 0.0], [1.0, 0.25, 0.05, 0.01], [1.0, 0.0]], [[1.0, 0.3, 0.05, 0.0]]
+    ),
 )
 def test_estimates_scatter_as_their_errors_say(betas):
     rng, betas = np.random.default_rng(1), np.array(betas)
@@ -56,12 +61,15 @@ LOG_Z = -0.5 * 36 / 101 - 0.5 * math.log(2 * math.pi * 101)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "temperatures", slow_except({"to the prior": ((1, 3, 10, 40, math.inf),), "tuned": 5}, {"tuned"})
+    "temperatures",
+    slow_except({"to the prior": ((1, 3, 10, 40, math.inf),), "tuned": 5}, {"tuned"}),
 )
 def test_the_evidence_of_two_modes(temperatures, tmp_path):
     model = kmc.Model(two_modes, parameters={"x": kmc.Normal(0, 10)})
     sampler = kmc.Tempered(temperatures=temperatures)
-    idata = kmc.sample(model, sampler=sampler, draws=200, warmup=150, store=tmp_path / "run.zarr", **QUIET)
+    idata = kmc.sample(
+        model, sampler=sampler, draws=200, warmup=150, store=tmp_path / "run.zarr", **QUIET
+    )
     found = kmc.evidence(idata)
     assert found.attrs["warnings"] == [] and "MBAR" in found.attrs["method"]
     assert abs(float(found["log_evidence"][0]) - LOG_Z) < 4 * float(found["se"][0]) < 0.6
@@ -79,8 +87,11 @@ def test_a_likelihood_that_is_zero_in_half_of_the_prior():
         log_prior=lambda x: -0.5 * (x @ x),
         dim=1,
     )
-    idata = kmc.sample(model, sampler=kmc.Tempered(temperatures=(1, 2, math.inf)), draws=400, warmup=100, **QUIET)
-    found = kmc.evidence(idata)  # of half a Gaussian: here the prior is normalized but for a factor of both
+    idata = kmc.sample(
+        model, sampler=kmc.Tempered(temperatures=(1, 2, math.inf)), draws=400, warmup=100, **QUIET
+    )
+    # of half a Gaussian: here the prior is normalized but for a factor of both
+    found = kmc.evidence(idata)
     assert abs(float(found["log_evidence"][0]) - math.log(0.5)) < 4 * float(found["se"][0]) < 0.5
 
 
@@ -97,8 +108,13 @@ def test_independent_runs_have_ladders_of_their_own():
 def test_a_ladder_that_ends_too_low_is_said_to():
     prior = {"x": kmc.Normal(0, 10, shape=4)}
     model = kmc.Model(lambda p: -0.5 * float(np.sum((p["x"] / 0.01) ** 2)), parameters=prior)
-    idata = kmc.sample(model, sampler=kmc.Tempered(temperatures=(1, 2)), draws=60, warmup=50, **QUIET)
-    with pytest.warns(kmc.KmcWarning, match="highest temperature, 2, is far from the prior, which .* effective states"):
+    idata = kmc.sample(
+        model, sampler=kmc.Tempered(temperatures=(1, 2)), draws=60, warmup=50, **QUIET
+    )
+    with pytest.warns(
+        kmc.KmcWarning,
+        match="highest temperature, 2, is far from the prior, which .* effective states",
+    ):
         kmc.evidence(idata)
 
 
@@ -109,14 +125,29 @@ def test_what_a_ladder_cannot_tell():
     whole = kmc.sample(lambda x: -0.5 * x @ x, dim=1, **options)
     for idata, arguments, message in (
         (whole, {}, "result is of a model whose prior is not known apart"),
-        (apart, {"prior_normalized": False}, "prior_normalized=False: the ladder of result leads to its prior"),
-        (apart, {"max_evaluations": 10, "model": kmc.Model(lambda x: 0.0, dim=1)}, "max_evaluations=10: result is of"),
+        (
+            apart,
+            {"prior_normalized": False},
+            "prior_normalized=False: the ladder of result leads to its prior",
+        ),
+        (
+            apart,
+            {"max_evaluations": 10, "model": kmc.Model(lambda x: 0.0, dim=1)},
+            "max_evaluations=10: result is of",
+        ),
         (apart.isel(draw=slice(0, 10)), {}, "result has 40 draws: expected at least 100"),
     ):
         with pytest.raises(ValueError, match=message):
             kmc.evidence(idata, **arguments)
-    with pytest.raises(ValueError, match="an infinite temperature is the prior, which this model does not have apart"):
-        kmc.sample(lambda x: -0.5 * x @ x, dim=1, **{**options, "sampler": kmc.Tempered(temperatures=(1, math.inf))})
+    with pytest.raises(
+        ValueError,
+        match="an infinite temperature is the prior, which this model does not have apart",
+    ):
+        kmc.sample(
+            lambda x: -0.5 * x @ x,
+            dim=1,
+            **{**options, "sampler": kmc.Tempered(temperatures=(1, math.inf))},
+        )
 
 
 def test_chains_that_have_not_converged_have_no_evidence():
@@ -127,8 +158,15 @@ def test_chains_that_have_not_converged_have_no_evidence():
     start = {"x": np.array([-40.0, -40.0, 40.0, 40.0])}
     with pytest.warns(kmc.KmcWarning, match="he chains disagree"):
         idata = kmc.sample(
-            model, sampler=kmc.Tempered(temperatures=(1, 1.1)), draws=60, warmup=40, initial=start, **QUIET
+            model,
+            sampler=kmc.Tempered(temperatures=(1, 1.1)),
+            draws=60,
+            warmup=40,
+            initial=start,
+            **QUIET,
         )
-    with pytest.warns(kmc.KmcWarning, match=r"The evidence is not known, as the chains disagree \(R-hat 1.9\)"):
+    with pytest.warns(
+        kmc.KmcWarning, match=r"The evidence is not known, as the chains disagree \(R-hat 1.9\)"
+    ):
         found = kmc.evidence(idata)
     assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])

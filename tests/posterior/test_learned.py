@@ -16,7 +16,10 @@ from kmc.posterior.learned import Learned, Table
 from kmc.posterior.results import read
 from tests.grids import slow_except
 
-pytestmark = [pytest.mark.filterwarnings("ignore::kmc.KmcWarning"), pytest.mark.usefixtures("few_particles")]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::kmc.KmcWarning"),
+    pytest.mark.usefixtures("few_particles"),
+]
 SCALES = np.array([1.0, 2.0, 3.0])
 
 
@@ -43,12 +46,19 @@ def run():
 
 def test_a_run_without_draws_answers_for_a_normal(run):
     assert run.posterior.sizes["draw"] == 0
-    with pytest.warns(kmc.KmcWarning, match="no draws: this is what a surrogate of [0-9]+ evaluations predicts"):
+    with pytest.warns(
+        kmc.KmcWarning, match="no draws: this is what a surrogate of [0-9]+ evaluations predicts"
+    ):
         found = kmc.expectations(run)
     assert off(found, "mean", 0.0) < 4 and off(found, "sd", SCALES) < 4
     assert off(found, "quantiles", np.outer([-1.645, 0.0, 1.645], SCALES)) < 4
-    assert np.all(found["mcse"] < 0.1 * SCALES)  # of a quadratic nothing is unknown: the error is that of 1,000 draws
-    assert np.all(np.isnan(found["plain_mean"])) and found.attrs["corrected"] == 0 and found.attrs["n_draws"] == 0
+    # of a quadratic nothing is unknown: the error is that of 1,000 draws
+    assert np.all(found["mcse"] < 0.1 * SCALES)
+    assert (
+        np.all(np.isnan(found["plain_mean"]))
+        and found.attrs["corrected"] == 0
+        and found.attrs["n_draws"] == 0
+    )
     assert "predictions by a surrogate" in found.attrs["method"] and found.attrs["warnings"]
 
     evidence = kmc.evidence(run, prior_normalized=False)
@@ -66,7 +76,9 @@ def test_a_run_without_draws_answers_for_a_normal(run):
 @pytest.mark.slow
 @pytest.mark.parametrize("evaluations", slow_except([30, 150], [30]))
 def test_errors_contain_what_the_surrogate_does_not_know(evaluations):
-    """After 30 evaluations a banana is hardly known, after 150 mostly: in two of three runs errors can be believed."""
+    """After 30 evaluations a banana is hardly known, after 150 mostly: in two of three runs errors
+    can be believed.
+    """
     target = Banana(2)
     truth = target.sample(np.random.default_rng(0), 400_000)
     found = [kmc.expectations(short(target, 2, evaluations, seed=seed)) for seed in (1, 2, 3)]
@@ -77,8 +89,16 @@ def test_errors_contain_what_the_surrogate_does_not_know(evaluations):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", slow_except([1, 2, 5], [1]))
 def test_mass_behind_an_edge_does_not_count(seed):
-    """The support of an exponential density is not declared: the evidence is 0, or there is none, and a reason."""
-    run = short(lambda x: -np.sum(x) if np.all(x > 0) else -np.inf, 2, 100, initial=np.full((4, 2), 1.0), seed=seed)
+    """The support of an exponential density is not declared: the evidence is 0, or there is none,
+    and a reason.
+    """
+    run = short(
+        lambda x: -np.sum(x) if np.all(x > 0) else -np.inf,
+        2,
+        100,
+        initial=np.full((4, 2), 1.0),
+        seed=seed,
+    )
     with pytest.warns(kmc.KmcWarning, match="The density is zero at") as said:
         evidence = kmc.evidence(run, prior_normalized=False)
     value = float(evidence["log_evidence"][0])
@@ -91,7 +111,10 @@ def test_mass_behind_an_edge_does_not_count(seed):
 
 @pytest.mark.slow
 def test_a_function_of_named_parameters_needs_the_model():
-    model = kmc.Model(lambda p: -p["a"] - p["a"] * p["b"] ** 2 / 2, parameters={"a": kmc.Positive(), "b": kmc.Real()})
+    model = kmc.Model(
+        lambda p: -p["a"] - p["a"] * p["b"] ** 2 / 2,
+        parameters={"a": kmc.Positive(), "b": kmc.Real()},
+    )
     run = short(model, None, 60)
     with pytest.raises(ValueError, match="pass model="):
         kmc.expectations(run)
@@ -119,7 +142,9 @@ def test_a_store_answers_too_and_its_evaluations_are_a_history(tmp_path):
 
 @pytest.mark.slow
 def test_the_group_has_the_evaluations_of_climbs_and_of_the_burn_in():
-    """One start far below the others: learning ends with a climb from there, whose values it leaves out."""
+    """One start far below the others: learning ends with a climb from there, whose values it leaves
+    out.
+    """
     called = []
 
     def function(x):
@@ -127,7 +152,9 @@ def test_the_group_has_the_evaluations_of_climbs_and_of_the_burn_in():
         return normal(x)
 
     initial = np.vstack([0.5 * np.eye(3), [[60.0, -50.0, 40.0]]])
-    run = kmc.sample(function, 3, initial=initial, draws=None, max_evaluations=150, seed=1, progress=False)
+    run = kmc.sample(
+        function, 3, initial=initial, draws=None, max_evaluations=150, seed=1, progress=False
+    )
     held = evaluated(run)
     assert len(held) == len(set(held)) and set(held) <= set(called)
     assert run["posterior"].sizes["draw"] > 1 and len(held) > 0.98 * run.attrs["n_evaluations"]
@@ -135,7 +162,9 @@ def test_the_group_has_the_evaluations_of_climbs_and_of_the_burn_in():
 
 def test_a_run_of_more_than_1000_evaluations_has_no_such_group():
     run = kmc.sample(normal, dim=3, draws=None, max_evaluations=1100, seed=1, progress=False)
-    assert "evaluations" not in (run.groups() if callable(run.groups) else [name.strip("/") for name in run.groups])
+    assert "evaluations" not in (
+        run.groups() if callable(run.groups) else [name.strip("/") for name in run.groups]
+    )
 
 
 def test_too_few_evaluations():
@@ -160,7 +189,9 @@ def test_too_few_evaluations():
 
 
 def test_several_results_need_draws(run):
-    with pytest.raises(ValueError, match="result has 2 runs, one of them with fewer than 100 draws"):
+    with pytest.raises(
+        ValueError, match="result has 2 runs, one of them with fewer than 100 draws"
+    ):
         kmc.expectations([run, run])
 
 
@@ -215,7 +246,9 @@ def test_a_short_run_whose_surrogate_is_in_doubt_is_learned_again(monkeypatch):
 
 
 def test_no_mass_is_where_nothing_is_known():
-    """What a standard deviation has above what is trusted would count as mass, and nobody evaluates there."""
+    """What a standard deviation has above what is trusted would count as mass, and nobody evaluates
+    there.
+    """
     result = kmc.sample(Banana(8), dim=8, draws=None, max_evaluations=50, seed=1, progress=False)
     learned = Learned(read(result, None, least=100), "result", np.random.SeedSequence(1))
     assert learned.table().is_rough
@@ -240,7 +273,9 @@ def test_answers_share_a_regression_and_do_not_depend_on_their_order(monkeypatch
     alone = kmc.evidence(result, prior_normalized=False, seed=2, progress=False)
     other = kmc.evidence(result, prior_normalized=False, seed=3, progress=False)
     first = kmc.expectations(result, seed=2, progress=False)
-    xarray.testing.assert_identical(alone, kmc.evidence(result, prior_normalized=False, seed=2, progress=False))
+    xarray.testing.assert_identical(
+        alone, kmc.evidence(result, prior_normalized=False, seed=2, progress=False)
+    )
     xarray.testing.assert_identical(first, kmc.expectations(result, seed=2, progress=False))
     kmc.resample(result, draws=10, seed=2)
     assert float(other["log_evidence"][0]) != float(alone["log_evidence"][0]) and len(made) == 3
@@ -248,7 +283,9 @@ def test_answers_share_a_regression_and_do_not_depend_on_their_order(monkeypatch
 
 def test_a_model_that_knows_its_prior_has_a_regression_of_its_own():
     """The same evaluations and seed, but something is known that need not be learned."""
-    known = kmc.Model(log_likelihood=lambda p: -0.5 * p["x"] ** 2, parameters={"x": kmc.Normal(0, 1)})
+    known = kmc.Model(
+        log_likelihood=lambda p: -0.5 * p["x"] ** 2, parameters={"x": kmc.Normal(0, 1)}
+    )
     hidden = kmc.Model(lambda p: -(p["x"] ** 2), parameters={"x": kmc.Real()})
     result = kmc.sample(known, draws=None, max_evaluations=30, seed=1, progress=False)
     first = kmc.expectations(result, model=known, progress=False)
@@ -258,7 +295,9 @@ def test_a_model_that_knows_its_prior_has_a_regression_of_its_own():
 
 
 def test_errors_that_cancel_in_the_mass_are_errors():
-    """In many dimensions the places of which nothing is known are many, and the masses of functions are alike."""
+    """In many dimensions the places of which nothing is known are many, and the masses of functions
+    are alike.
+    """
     away = np.random.default_rng(1).standard_normal((100, 4000))
     table = Table(np.zeros((4000, 2)), away, np.ones(4000), 4000, 4000.0)
     assert table.log_masses.std() < 0.1 and table.is_rough

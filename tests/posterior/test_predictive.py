@@ -41,7 +41,11 @@ def test_chains_start_at_draws_of_the_prior(model):
 
 
 def test_the_result_has_draws_of_the_prior(idata):
-    assert idata["prior"]["sd"].shape == (1, 500, 2) and idata["prior"]["sd"].dims == ("chain", "draw", "sd_dim_0")
+    assert idata["prior"]["sd"].shape == (1, 500, 2) and idata["prior"]["sd"].dims == (
+        "chain",
+        "draw",
+        "sd_dim_0",
+    )
     assert abs(float(idata["prior"]["mu"].mean()) - 3.0) < 0.05
     assert idata["log_likelihood"]["log_likelihood"].shape == (4, 40, 4)
 
@@ -58,17 +62,25 @@ def test_both_groups_are_simulated(idata):
 
 
 def test_a_vector_and_a_store(tmp_path):
-    model = kmc.Model(lambda x: -0.5 * x @ x, dim=2, prior=lambda rng, n: rng.standard_normal((n, 2)))
+    model = kmc.Model(
+        lambda x: -0.5 * x @ x, dim=2, prior=lambda rng, n: rng.standard_normal((n, 2))
+    )
     idata = kmc.sample(model, store=tmp_path / "run.zarr", **QUICK)
     found = kmc.predictive(tmp_path / "run.zarr", lambda x, rng: x.sum())
-    np.testing.assert_allclose(found["posterior_predictive"]["y"], idata["posterior"]["x"].sum("x_dim_0"))
+    np.testing.assert_allclose(
+        found["posterior_predictive"]["y"], idata["posterior"]["x"].sum("x_dim_0")
+    )
     np.testing.assert_allclose(found["prior_predictive"]["y"], idata["prior"]["x"].sum("x_dim_0"))
 
 
 def test_a_model_without_a_prior_has_no_such_groups():
     idata = kmc.sample(lambda x: -0.5 * x @ x, dim=1, **QUICK)
     found = kmc.predictive(idata, lambda x, rng: x)
-    assert not hasattr(found, "prior_predictive") and found["posterior_predictive"]["y"].shape == (4, 40, 1)
+    assert not hasattr(found, "prior_predictive") and found["posterior_predictive"]["y"].shape == (
+        4,
+        40,
+        1,
+    )
     with pytest.raises(ValueError, match=r"prior=None: give kmc.Model"):
         kmc.Model(lambda x: 0.0, dim=1).prior_draws(np.random.default_rng(0), 3)
 
@@ -78,8 +90,16 @@ def test_a_model_without_a_prior_has_no_such_groups():
     [
         (3, TypeError, r"prior=3: expected a function of a Generator"),
         (lambda rng, n: np.zeros((n, 3)), ValueError, r"prior\(rng, 4\) has shape \(4, 3\)"),
-        (lambda rng, n: np.full((n, 2), np.nan), ValueError, r"prior\(rng, 4\)\[0\]=.*expected finite"),
-        (lambda rng, n: np.zeros((1, 2)), ValueError, r"prior\(rng, 4\) returned 1 draws: expected 4"),
+        (
+            lambda rng, n: np.full((n, 2), np.nan),
+            ValueError,
+            r"prior\(rng, 4\)\[0\]=.*expected finite",
+        ),
+        (
+            lambda rng, n: np.zeros((1, 2)),
+            ValueError,
+            r"prior\(rng, 4\) returned 1 draws: expected 4",
+        ),
         (lambda rng, n: "many", TypeError, r"prior\(rng, 4\)='many': expected real numbers"),
     ],
 )
@@ -92,10 +112,22 @@ def test_bad_priors(prior, error, message):
     ("f", "error", "message"),
     [
         (None, TypeError, r"f=None: expected a function"),
-        (lambda p, rng: "a", TypeError, r"returned 'a' at a draw of the posterior: expected real numbers"),
+        (
+            lambda p, rng: "a",
+            TypeError,
+            r"returned 'a' at a draw of the posterior: expected real numbers",
+        ),
         (lambda p, rng: {}, ValueError, r"f returned an empty dict"),
-        (lambda p, rng: {"y": np.zeros(1 + (p["mu"] > 3))}, ValueError, r"y of shape .* and before y of shape"),
-        (lambda p, rng: {"y" if p["mu"] > 3 else "z": 0.0}, ValueError, r"expected the same names and shapes"),
+        (
+            lambda p, rng: {"y": np.zeros(1 + (p["mu"] > 3))},
+            ValueError,
+            r"y of shape .* and before y of shape",
+        ),
+        (
+            lambda p, rng: {"y" if p["mu"] > 3 else "z": 0.0},
+            ValueError,
+            r"expected the same names and shapes",
+        ),
     ],
 )
 def test_bad_functions(idata, f, error, message):
@@ -107,9 +139,12 @@ def test_bad_results():
     with pytest.raises(TypeError, match=r"result=float: expected what kmc.sample returned"):
         kmc.predictive(3.0, simulate)
     idata = kmc.sample(lambda x: -0.5 * x @ x, dim=1, **QUICK)
-    assert kmc.predictive(idata.isel(draw=[0]), lambda x, rng: x)["posterior_predictive"]["y"].shape == (4, 1, 1)
+    assert kmc.predictive(idata.isel(draw=[0]), lambda x, rng: x)["posterior_predictive"][
+        "y"
+    ].shape == (4, 1, 1)
     with pytest.raises(
-        ValueError, match=r"posterior of dimensions \('chain', 'x_dim_0'\): expected 'chain' and 'draw'"
+        ValueError,
+        match=r"posterior of dimensions \('chain', 'x_dim_0'\): expected 'chain' and 'draw'",
     ):
         kmc.predictive(idata.isel(draw=0), lambda x, rng: x)
     with pytest.raises(ValueError, match="result has no draws"):

@@ -60,7 +60,9 @@ def test_parameters_with_names(named):
 
 
 def test_more_draws_than_fit_in_memory_are_refused(idata):
-    with pytest.raises(ValueError, match=r"draws=1000000000: .* take 60 GiB, .*; expected at most 16777216"):
+    with pytest.raises(
+        ValueError, match=r"draws=1000000000: .* take 60 GiB, .*; expected at most 16777216"
+    ):
         kmc.resample(idata, draws=10**9)
 
 
@@ -76,7 +78,9 @@ def test_several_modes_of_a_density_with_a_large_constant():
     """The masses of the modes would be zero without their largest one."""
     eye, rng = np.eye(2), np.random.default_rng(1)
     gaussians = [gaussian_state(np.full(2, center), constant=-2000.0) for center in (-6.0, 6.0)]
-    density = Density(tuple(Component(IDENTITY, Whitening(np.zeros(2), eye, eye), state) for state in gaussians))
+    density = Density(
+        tuple(Component(IDENTITY, Whitening(np.zeros(2), eye, eye), state) for state in gaussians)
+    )
     x, y = rng.standard_normal((2, 4, 100, 2)) + rng.choice([-6.0, 6.0], (2, 4, 100, 1))
     values = (density.log_density(points.reshape(-1, 2)).reshape(4, 100) for points in (x, y))
     at_x, at_y = values

@@ -1,4 +1,6 @@
-"""Results that were joined along their chains, or of which parts were left out, are read as what they are."""
+"""Results that were joined along their chains, or of which parts were left out, are read as what
+they are.
+"""
 
 import dataclasses
 import warnings
@@ -33,7 +35,10 @@ def joined(results):
 def runs():
     """Two runs of different length, the second of two independent runs."""
     first = kmc.sample(log_density, **{**QUICK, "max_evaluations": 1100}, seed=5)
-    return [first, kmc.sample(log_density, **{**QUICK, "max_evaluations": 1400}, seed=6, independent_runs=2)]
+    return [
+        first,
+        kmc.sample(log_density, **{**QUICK, "max_evaluations": 1400}, seed=6, independent_runs=2),
+    ]
 
 
 @pytest.mark.slow
@@ -51,7 +56,9 @@ def test_joined_runs_have_a_surrogate_each(runs, tmp_path):
     assert [len(one.draws) for one in again] == [4, 2, 2, 4]
     for one in (again[0], again[3]):
         np.testing.assert_array_equal(one.draws, runs[0]["posterior"]["x"].values)
-        np.testing.assert_array_equal(one.density.log_density(one.proposals[1]), runs[0]["proposals"]["surrogate"][1])
+        np.testing.assert_array_equal(
+            one.density.log_density(one.proposals[1]), runs[0]["proposals"]["surrogate"][1]
+        )
 
 
 @pytest.mark.slow
@@ -68,7 +75,9 @@ def test_evidence_and_draws_of_joined_runs(runs):
 def test_the_divergence_of_joined_runs_is_over_the_draws_that_there_are():
     rng = np.random.default_rng(0)
     first, second = rng.standard_normal((4, 50, 3)), 1.0 + rng.standard_normal((2, 30, 3))
-    both = np.concatenate([first, np.pad(second, ((0, 0), (0, 20), (0, 0)), constant_values=np.nan)])
+    both = np.concatenate(
+        [first, np.pad(second, ((0, 0), (0, 20), (0, 0)), constant_values=np.nan)]
+    )
     known = Part(0.0, 0.0, 0.0, "", np.empty((3, 1)))
 
     def found(values):
@@ -84,7 +93,10 @@ def test_the_divergence_of_joined_runs_is_over_the_draws_that_there_are():
 @pytest.mark.parametrize("readout", [kmc.expectations, kmc.evidence, kmc.resample])
 def test_parts_of_a_run(idata, readout):
     part = idata.isel(chain=[0, 2, 3])
-    with pytest.raises(ValueError, match=r"result: its chains have the indices \[0, 2, 3\] .*keep all chains of a run"):
+    with pytest.raises(
+        ValueError,
+        match=r"result: its chains have the indices \[0, 2, 3\] .*keep all chains of a run",
+    ):
         readout(part)
     with pytest.raises(ValueError, match=r"result lacks draws between others"):
         readout(idata.isel(draw=slice(None, None, 2)))
@@ -99,7 +111,9 @@ def test_the_first_draws_may_be_left_out(runs):
 
 
 def test_joined_ladders_are_refused():
-    model = kmc.Model(log_likelihood=lambda p: -0.5 * p["m"] ** 2, parameters={"m": kmc.Normal(0, 2)})
+    model = kmc.Model(
+        log_likelihood=lambda p: -0.5 * p["m"] ** 2, parameters={"m": kmc.Normal(0, 2)}
+    )
     one = kmc.sample(model, sampler="tempered", draws=40, warmup=40, seed=1, progress=False)
     with pytest.raises(ValueError, match=r"result has 8 chains, and its run has chains=4"):
         kmc.evidence(joined([one, one]))
@@ -107,17 +121,22 @@ def test_joined_ladders_are_refused():
 
 @pytest.mark.slow
 def test_only_the_parameters_need_a_model(named, monkeypatch):
-    """As for a run of a PyMC or Stan model, whose results cannot say how parameters are constrained."""
+    """As for a run of a PyMC or Stan model, whose results cannot say how parameters are
+    constrained.
+    """
 
     def unknown(group):
         return [dataclasses.replace(part, constrain=None) for part in decoded(group)]
 
     monkeypatch.setattr("kmc.posterior.results.decoded", unknown)
     for readout in (kmc.expectations, kmc.resample):
-        with pytest.raises(ValueError, match="model=None: only the model knows how the parameters of result are"):
+        with pytest.raises(
+            ValueError, match="model=None: only the model knows how the parameters of result are"
+        ):
             readout(named)
     found = kmc.expectations(named, model=MODEL, quantiles=(), **FEW)
     np.testing.assert_allclose(found["plain_mean"].values[2], named["posterior"]["b"].mean())
     assert found.attrs["corrected"] == 1
     assert kmc.plot_surrogate(named).shape[0] == 2
-    assert len(read(named, None).replicates) == 1  # which is all that kmc.evidence and kmc.plot_transport take
+    # which is all that kmc.evidence and kmc.plot_transport take
+    assert len(read(named, None).replicates) == 1

@@ -9,13 +9,19 @@ from kmc.model.evaluate import evaluate_block
 
 
 class Disorder:
-    """Values return in random order; with a straggler, that chain's values return when no others are under way.
+    """Values return in random order; with a straggler, that chain's values return when no others
+    are under way.
 
     ``before`` is called with the number of values returned one by one so far, before each of them.
     """
 
     def __init__(self, seed=0, workers=3, straggler=None, before=lambda n: None):
-        self.rng, self.workers, self.straggler, self.before = np.random.default_rng(seed), workers, straggler, before
+        self.rng, self.workers, self.straggler, self.before = (
+            np.random.default_rng(seed),
+            workers,
+            straggler,
+            before,
+        )
         self.n_together = self.n_alone = self.lead = 0
 
     @contextmanager

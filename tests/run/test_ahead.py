@@ -18,8 +18,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 CASES = {
     "draws": settings("kernel-hmc", max_evaluations=None),
     "score": settings("nystrom"),
-    "independent": settings("kernel-hmc", draws=None, chains=4, independent_runs=2, max_evaluations=401),
-    "moves": settings("kernel-hmc") | {"sampler": kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)])},
+    "independent": settings(
+        "kernel-hmc", draws=None, chains=4, independent_runs=2, max_evaluations=401
+    ),
+    "moves": settings("kernel-hmc")
+    | {"sampler": kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)])},
 }
 MODEL = kmc.Model(log_density, dim=2)
 PLAIN = settings("kernel-hmc", chains=3, draws=None, sampler=kmc.KernelHMC(learning_share=0.2))
@@ -71,10 +74,17 @@ def test_threads_go_on_while_one_evaluation_takes_long():
 def test_no_evaluation_too_many(budget):
     """Proposals that do not move make sweeps cheaper, which is known late."""
     order, rng = Disorder(budget), np.random.default_rng(budget)
-    lanes = [Lane(_sometimes, np.random.default_rng(i), x=np.zeros(2), log_density=0.0) for i in range(3)]
+    lanes = [
+        Lane(_sometimes, np.random.default_rng(i), x=np.zeros(2), log_density=0.0) for i in range(3)
+    ]
     made, spent = [], [0]
     with order.open(MODEL):
-        ahead = Ahead(lanes, order, lambda: Limits((), budget - spent[0], reserve=int(rng.integers(20))), MODEL)
+        ahead = Ahead(
+            lanes,
+            order,
+            lambda: Limits((), budget - spent[0], reserve=int(rng.integers(20))),
+            MODEL,
+        )
         while (sweep := ahead.sweep()) is not None:
             made.append([one.point is not None for one in sweep])
             spent[0] += sum(made[-1])
@@ -89,7 +99,9 @@ def _sometimes(rng, x):
 
 
 def test_a_stop_gives_whole_sweeps(in_step):
-    found = kmc.sample(log_density, executor=Disorder(straggler=1), callback=lambda p: p.draw == 20, **PLAIN)
+    found = kmc.sample(
+        log_density, executor=Disorder(straggler=1), callback=lambda p: p.draw == 20, **PLAIN
+    )
     np.testing.assert_array_equal(found.posterior["x"], in_step.posterior["x"][:, :20])
     assert found.attrs["stopped_by"] == "callback" and found.attrs["n_evaluations_ahead"] > 0
     together = found.attrs["n_evaluations"] + found.attrs["n_evaluations_ahead"]

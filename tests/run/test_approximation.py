@@ -26,7 +26,9 @@ def few_steps(p):
 def model_of(approximation=None, simulator=decay):
     data = decay(TRUE) + 0.1 * np.random.default_rng(0).standard_normal(9)
     likelihood = kmc.likelihoods.Normal(data, sd=0.1)
-    return kmc.Model(simulator=simulator, likelihood=likelihood, parameters=PRIORS, approximation=approximation)
+    return kmc.Model(
+        simulator=simulator, likelihood=likelihood, parameters=PRIORS, approximation=approximation
+    )
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,9 @@ def sampled(model, **options):
 def worst_error(idata, truth, model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kmc.KmcWarning)
-        found = kmc.expectations(idata, model=model, max_surrogate_draws=4_000, quantiles=(), progress=False)
+        found = kmc.expectations(
+            idata, model=model, max_surrogate_draws=4_000, quantiles=(), progress=False
+        )
     return np.max(np.abs(found["mean"].values - truth[0]) / truth[1])
 
 
@@ -67,7 +71,11 @@ def test_far_starts_need_few_simulations(truth):
 
 
 @pytest.mark.parametrize(
-    "wrong", [pytest.param(lambda p: np.zeros(9), marks=pytest.mark.slow), lambda p: p["rate"] * np.cos(9.0 * TIMES)]
+    "wrong",
+    [
+        pytest.param(lambda p: np.zeros(9), marks=pytest.mark.slow),
+        lambda p: p["rate"] * np.cos(9.0 * TIMES),
+    ],
 )
 def test_draws_are_exact_with_any_approximation(wrong, truth):
     idata = sampled(model_of(wrong), max_evaluations=600)
@@ -89,13 +97,17 @@ def test_an_approximation_that_fails_costs_its_points_alone(truth):
 
 @pytest.mark.parametrize("broken", [lambda p: 1 / 0, lambda p: np.ones(3)])
 def test_one_that_always_fails_is_named(broken):
-    with pytest.warns(kmc.KmcWarning, match="approximation failed at all of .* points, the last time with"):
+    with pytest.warns(
+        kmc.KmcWarning, match="approximation failed at all of .* points, the last time with"
+    ):
         idata = kmc.sample(model_of(broken), draws=None, max_evaluations=40, **OPTIONS)
     assert idata.attrs["n_evaluations"] > 30
 
 
 def test_it_is_a_function():
-    with pytest.raises(TypeError, match=r"approximation=3: expected a function like the simulator, but cheap"):
+    with pytest.raises(
+        TypeError, match=r"approximation=3: expected a function like the simulator, but cheap"
+    ):
         model_of(3)
     with pytest.raises(TypeError, match="simulator and log_density="):
         kmc.Model(lambda x: 0.0, dim=2, approximation=few_steps)

@@ -9,7 +9,8 @@ import kmc
 from kmc.checks import as_count, as_number
 from kmc.kernel_hmc.sampler import KernelHMC
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs that start are very short
+# the runs that start are very short
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 NAN, INF = np.nan, np.inf
 
 
@@ -41,7 +42,13 @@ BAD = [
         "sampler",
         "kernel_hmc",
         ValueError,
-        ["'kernel-hmc'", "'adaptive-metropolis'", "'kameleon'", "kmc.KernelHMC()", "did you mean 'kernel-hmc'?"],
+        [
+            "'kernel-hmc'",
+            "'adaptive-metropolis'",
+            "'kameleon'",
+            "kmc.KernelHMC()",
+            "did you mean 'kernel-hmc'?",
+        ],
     ),
     ("sampler", "slice", ValueError, ["'slice'", "'random-walk'", "'tempered'", "kmc.KernelHMC()"]),
     ("sampler", None, TypeError, ["None", "kmc.KernelHMC()"]),
@@ -109,16 +116,26 @@ def test_the_least_budget():
 
 @pytest.mark.parametrize("sampler", ["kernel-hmc", "adaptive-metropolis", "random-walk"])
 def test_a_density_of_zero_at_every_start(sampler):
-    with pytest.raises(ValueError, match=r"initial=\[\[(.|\n)*-inf at every start point; pass start points"):
+    with pytest.raises(
+        ValueError, match=r"initial=\[\[(.|\n)*-inf at every start point; pass start points"
+    ):
         sample(nowhere, sampler=sampler, initial=START)
 
 
 @pytest.mark.parametrize(("options", "tried"), [({}, "800"), ({"max_evaluations": 20}, "15")])
 def test_a_density_of_zero_everywhere(options, tried):
-    with pytest.raises(ValueError, match=rf"^the log-density is -inf at each of {tried} start points") as caught:
+    with pytest.raises(
+        ValueError, match=rf"^the log-density is -inf at each of {tried} start points"
+    ) as caught:
         sample(nowhere, **options)
     message = str(caught.value)
-    for word in ("uniform on [-2, 2]^2", "1e-6 to 1e6", "kmc.Interval(0, 10)", "initial=", "kmc.find_start"):
+    for word in (
+        "uniform on [-2, 2]^2",
+        "1e-6 to 1e6",
+        "kmc.Interval(0, 10)",
+        "initial=",
+        "kmc.find_start",
+    ):
         assert word in message
     assert "[[" not in message  # no array that the user did not pass
 
@@ -186,7 +203,9 @@ def test_a_model_brings_its_start_points():
 def test_numbers_of_numpy_are_numbers():
     assert as_number("draws", np.int64(3), 1) == 3
     assert as_count("draws", None, 1) is None
-    idata = sample(draws=np.int32(3), chains=np.uint8(2), warmup=np.int16(4), max_evaluations=np.int64(500))
+    idata = sample(
+        draws=np.int32(3), chains=np.uint8(2), warmup=np.int16(4), max_evaluations=np.int64(500)
+    )
     assert idata["posterior"]["x"].shape == (2, 3, 2)
 
 

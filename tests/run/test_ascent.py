@@ -19,7 +19,9 @@ pytestmark = [
 
 
 def run(target, sampler=SMALL, **options):
-    return kmc.sample(target, **{"sampler": sampler, "draws": 50, "seed": 1, "progress": False} | options)
+    return kmc.sample(
+        target, **{"sampler": sampler, "draws": 50, "seed": 1, "progress": False} | options
+    )
 
 
 @pytest.mark.slow
@@ -49,13 +51,19 @@ def test_the_parameter_is_named():
 
     parameters = {"a": kmc.Real(), "b": kmc.Real(2), "s": kmc.Positive()}
     with pytest.raises(kmc.EvaluationError, match=r"without bound along b\[1\] \(") as caught:
-        run(kmc.Model(log_density, parameters=parameters), "adaptive-metropolis", max_evaluations=3000)
+        run(
+            kmc.Model(log_density, parameters=parameters),
+            "adaptive-metropolis",
+            max_evaluations=3000,
+        )
     assert set(caught.value.parameters) == {"a", "b", "s"}
 
 
 def test_an_overflow_of_a_proper_density_is_no_wrong_sign():
     with pytest.raises(kmc.EvaluationError, match="raised OverflowError"):
-        run(lambda x: x[0] - math.exp(x[0]), initial=np.array([[0.0], [1.0], [2.0], [750.0]]), dim=1)
+        run(
+            lambda x: x[0] - math.exp(x[0]), initial=np.array([[0.0], [1.0], [2.0], [750.0]]), dim=1
+        )
     model = kmc.Model(lambda x: -math.exp(abs(x[0])), dim=1)
     with pytest.raises(kmc.EvaluationError, match="raised OverflowError"):
         run(model, kmc.RandomWalkMetropolis(scale=1e3), initial=np.ones((4, 1)))
@@ -73,10 +81,25 @@ def test_a_log_density_whose_own_arithmetic_overflows(exp):
 @pytest.mark.parametrize("far", slow_except([1e3, 1e9], {1e9}))
 @pytest.mark.parametrize("sampler", [SMALL, "adaptive-metropolis"])
 def test_a_far_start_or_a_far_mode_is_no_wrong_sign(sampler, far):
-    """Neither a start far from the mode nor a mode far from the start, whatever the result of the run."""
+    """Neither a start far from the mode nor a mode far from the start, whatever the result of the
+    run.
+    """
     initial = far * (1 + 0.1 * np.random.default_rng(0).standard_normal((4, 2)))
-    run(lambda x: -0.5 * float(x @ x), sampler, dim=2, initial=initial, max_evaluations=200, draws=None)
-    run(lambda x: -0.5 * float((x - far) @ (x - far)), sampler, dim=2, max_evaluations=200, draws=None)
+    run(
+        lambda x: -0.5 * float(x @ x),
+        sampler,
+        dim=2,
+        initial=initial,
+        max_evaluations=200,
+        draws=None,
+    )
+    run(
+        lambda x: -0.5 * float((x - far) @ (x - far)),
+        sampler,
+        dim=2,
+        max_evaluations=200,
+        draws=None,
+    )
 
 
 # The check alone

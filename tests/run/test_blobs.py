@@ -42,7 +42,13 @@ def sampled(function, **options):
     ),
 )
 def test_blobs_belong_to_their_draws(sampler, independent_runs):
-    idata = sampled(log_density, sampler=sampler, independent_runs=independent_runs, warmup=100, save_warmup=True)
+    idata = sampled(
+        log_density,
+        sampler=sampler,
+        independent_runs=independent_runs,
+        warmup=100,
+        save_warmup=True,
+    )
     for phase in ("", "warmup_"):
         blobs = idata[f"{phase}blobs"]
         np.testing.assert_array_equal(blobs["twice"], 2 * idata[f"{phase}posterior"]["x"].values)
@@ -74,11 +80,15 @@ def two_likelihoods(x):
 def test_loo_of_a_log_likelihood_works_as_it_stands():
     idata = sampled(one_likelihood, sampler="adaptive-metropolis", draws=800, save_warmup=True)
     assert idata.log_likelihood["log_likelihood"].shape == (4, 800, 2, 12)
-    assert "log_likelihood" in idata["warmup_log_likelihood"] and list(idata["blobs"].data_vars) == ["fitted"]
+    assert "log_likelihood" in idata["warmup_log_likelihood"] and list(
+        idata["blobs"].data_vars
+    ) == ["fitted"]
     found = az.loo(idata)
-    # The posterior is normal, so that what is left out can be integrated: the exact leave-one-out density.
+    # The posterior is normal, so that what is left out can be integrated: the exact leave-one-out
+    # density.
     totals = Y.sum(axis=1, keepdims=True) - Y
-    exact = norm(totals / 12, np.sqrt(1 + 1 / 12)).logpdf(Y).sum()  # of 11 observations and the prior
+    # of 11 observations and the prior
+    exact = norm(totals / 12, np.sqrt(1 + 1 / 12)).logpdf(Y).sum()
     assert float(found.elpd_loo if ARVIZ < 1 else found.elpd) == pytest.approx(exact, abs=0.3)
 
 
@@ -89,13 +99,18 @@ def test_several_log_likelihoods_have_names_and_survive_a_store(tmp_path):
     for result in (idata, kmc.load(tmp_path / "run.zarr")):
         assert set(result.log_likelihood.data_vars) == {"first", "second"}
         assert result.log_likelihood["first"].dims == ("chain", "draw", "first_dim_0")
-        np.testing.assert_array_equal(result.log_likelihood["second"], idata.log_likelihood["second"])
+        np.testing.assert_array_equal(
+            result.log_likelihood["second"], idata.log_likelihood["second"]
+        )
     x = idata.posterior["x"].values
     expected = -0.5 * np.log(2 * np.pi) - 0.5 * (Y[1] - x[..., 1:2]) ** 2
     np.testing.assert_allclose(idata.log_likelihood["second"], expected)
     longer = kmc.extend(tmp_path / "run.zarr", draws=10, target=two_likelihoods, progress=False)
     assert longer.log_likelihood["first"].shape == (4, 70, 12)
-    assert len(az.loo(longer, var_name="second", pointwise=True)["loo_i" if ARVIZ < 1 else "elpd_i"]) == 12
+    assert (
+        len(az.loo(longer, var_name="second", pointwise=True)["loo_i" if ARVIZ < 1 else "elpd_i"])
+        == 12
+    )
 
 
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
@@ -106,7 +121,9 @@ def test_a_noisy_state_has_the_blobs_of_its_own_estimate():
         value = -0.5 * float(x @ x) + 0.5 * rng.standard_normal()
         return value, {"value": value}
 
-    idata = sampled(Model(noisy, dim=2, noisy=True), sampler="adaptive-metropolis", save_warmup=True, warmup=100)
+    idata = sampled(
+        Model(noisy, dim=2, noisy=True), sampler="adaptive-metropolis", save_warmup=True, warmup=100
+    )
     np.testing.assert_array_equal(idata.blobs["value"], idata.sample_stats["lp"])
     np.testing.assert_array_equal(idata.warmup_blobs["value"], idata.warmup_sample_stats["lp"])
 
@@ -119,7 +136,10 @@ def test_blobs_change_no_draw_and_may_be_absent_where_the_density_is_zero():
     def half(x):
         return -math.inf if x[0] < 0 else log_density(x)
 
-    options = {"sampler": "adaptive-metropolis", "initial": np.abs(np.random.default_rng(0).normal(size=(4, 3)))}
+    options = {
+        "sampler": "adaptive-metropolis",
+        "initial": np.abs(np.random.default_rng(0).normal(size=(4, 3))),
+    }
     with_blobs, without = sampled(half, **options), sampled(bare, **options)
     np.testing.assert_array_equal(with_blobs.posterior["x"], without.posterior["x"])
     assert not hasattr(without, "blobs")
@@ -129,7 +149,10 @@ def test_blobs_change_no_draw_and_may_be_absent_where_the_density_is_zero():
 @pytest.mark.parametrize(
     ("later", "message"),
     [
-        ((0.0, {"a": np.zeros(3)}), r"the blobs a \(3,\), but its first value came with the blobs a \(2,\)"),
+        (
+            (0.0, {"a": np.zeros(3)}),
+            r"the blobs a \(3,\), but its first value came with the blobs a \(2,\)",
+        ),
         ((0.0, {"b": np.zeros(2)}), r"the blobs b \(2,\), but"),
         (0.0, r"no blobs, but its first value came with the blobs a \(2,\)"),
     ],
@@ -149,5 +172,10 @@ def test_names_and_shapes_stay_the_same(later, message):
 
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_whole_numbers_become_real_ones_when_they_must():
-    idata = sampled(lambda x: (-0.5 * float(x @ x), {"sum": 0 if x[0] > 0 else float(x[0])}), sampler="random-walk")
-    np.testing.assert_array_equal(idata.blobs["sum"], np.minimum(idata.posterior["x"].values[..., 0], 0))
+    idata = sampled(
+        lambda x: (-0.5 * float(x @ x), {"sum": 0 if x[0] > 0 else float(x[0])}),
+        sampler="random-walk",
+    )
+    np.testing.assert_array_equal(
+        idata.blobs["sum"], np.minimum(idata.posterior["x"].values[..., 0], 0)
+    )

@@ -30,7 +30,10 @@ def test_without_a_budget_draws_and_warmup_are():
     assert planned() == 4 + (int(0.6 * 8000) + 5 * 4) + 4000
     assert planned(draws=100) == 4 + (int(0.6 * 1500) + 5 * 4) + 400
     assert planned(draws=100, warmup=30) == 4 + (30 * 4 + 5 * 4) + 400
-    assert planned(draws=100, sampler=kmc.KernelHMC(learning_share=0.2, burn_in=10)) == 4 + (300 + 10 * 4) + 400
+    assert (
+        planned(draws=100, sampler=kmc.KernelHMC(learning_share=0.2, burn_in=10))
+        == 4 + (300 + 10 * 4) + 400
+    )
     assert planned(sampler="random-walk", draws=100, warmup=30) == 4 + 4 * (30 + 100)
     assert planned(max_evaluations=None, draws=None, max_time=9.0) is None
 
@@ -61,10 +64,13 @@ def test_a_budget_that_fits_no_surrogate_is_said_at_the_start():
         warnings.simplefilter("error", KmcWarning)
         with pytest.raises(
             KmcWarning,
-            match=r"max_evaluations=3000 is few for 50 parameters: most posteriors .* at least 4,028\.",
+            match=r"max_evaluations=3000 is few for 50 parameters: most posteriors .* at least "
+            r"4,028\.",
         ):
             kmc.sample(never, dim=50, max_evaluations=3000, progress=False)
-        with pytest.raises(KmcWarning, match="divided among 2 independent runs, is few for 2 .* at least 136"):
+        with pytest.raises(
+            KmcWarning, match="divided among 2 independent runs, is few for 2 .* at least 136"
+        ):
             kmc.iterate(never, dim=2, max_evaluations=40, independent_runs=2)
         kmc.iterate(normal, dim=50, max_evaluations=4028)
         kmc.iterate(normal, dim=2, max_evaluations=68)
@@ -99,7 +105,8 @@ def test_a_run_stops_when_its_time_is_over_and_keeps_its_draws(log_density, samp
         idata = kmc.sample(log_density, sampler=sampler, draws=10_000, max_time=600, **OPTIONS)
     assert 600 <= idata.attrs["n_evaluations"] < 610  # the sweep under way ends
     assert idata["posterior"].sizes["draw"] > 50
-    assert idata.attrs["n_evaluations_warmup"] < 400  # a share of one half, and what follows the freeze
+    # a share of one half, and what follows the freeze
+    assert idata.attrs["n_evaluations_warmup"] < 400
     assert idata.attrs["stopped_by"] == "max_time"
     assert any("max_time was reached after" in str(warning.message) for warning in caught)
 
@@ -112,7 +119,10 @@ def test_a_clock_that_jumps_changes_nothing(monkeypatch):
     monkeypatch.setattr(time, "time", lambda now=time.time: now() + next(jumps))
     idata = kmc.sample(lambda x: -0.5 * float(x @ x), **options)
     np.testing.assert_array_equal(idata["posterior"]["x"], calm["posterior"]["x"])
-    assert idata["posterior"].sizes["draw"] == 200 and 0 <= idata["posterior"].attrs["sampling_time"] < 60
+    assert (
+        idata["posterior"].sizes["draw"] == 200
+        and 0 <= idata["posterior"].attrs["sampling_time"] < 60
+    )
 
 
 def test_draws_are_those_of_the_same_run_without_a_limit_as_far_as_they_go(log_density):
@@ -146,11 +156,15 @@ def test_a_store_is_resumed_and_extended_with_time_anew(log_density, tmp_path, s
     for part in first, second:
         np.testing.assert_array_equal(part, whole["posterior"]["x"][:, : part.shape[1]])
     longer = kmc.extend(path, draws=1000, max_time=100, target=log_density, progress=False)
-    assert longer.attrs["stopped_by"] == "max_time" and 150 < longer["posterior"].sizes["draw"] < 200
+    assert (
+        longer.attrs["stopped_by"] == "max_time" and 150 < longer["posterior"].sizes["draw"] < 200
+    )
 
 
 @pytest.mark.slow
-def test_a_run_whose_warm_up_the_clock_cut_is_replayed_from_its_history(log_density, tmp_path, monkeypatch):
+def test_a_run_whose_warm_up_the_clock_cut_is_replayed_from_its_history(
+    log_density, tmp_path, monkeypatch
+):
     from kmc.run.store.recorder import Recorder
 
     options = OPTIONS | {"draws": 100, "store": tmp_path / "run.zarr"}
@@ -162,7 +176,13 @@ def test_a_run_whose_warm_up_the_clock_cut_is_replayed_from_its_history(log_dens
 
 @pytest.mark.parametrize(
     ("value", "error"),
-    [(0, ValueError), (-1.0, ValueError), (np.inf, ValueError), ("60", TypeError), (True, TypeError)],
+    [
+        (0, ValueError),
+        (-1.0, ValueError),
+        (np.inf, ValueError),
+        ("60", TypeError),
+        (True, TypeError),
+    ],
 )
 def test_invalid_max_time(log_density, value, error):
     with pytest.raises(error, match=r"max_time=.*number of seconds"):

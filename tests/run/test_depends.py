@@ -32,7 +32,9 @@ def decays(p):
 def likelihood():
     rng = np.random.default_rng(1)
     true = decays({"a": A, "b": B})
-    return {name: of.Normal(y + 0.05 * rng.standard_normal(len(y)), sd="sd") for name, y in true.items()}
+    return {
+        name: of.Normal(y + 0.05 * rng.standard_normal(len(y)), sd="sd") for name, y in true.items()
+    }
 
 
 def subjects(depends):
@@ -54,14 +56,17 @@ def groups_of(model):
 def test_outputs_with_the_same_inputs_are_a_group():
     every = range(8 * COUNT)
     assert groups_of(subjects(None)) == [([*every], [*range(2 * COUNT)])]
-    assert groups_of(subjects(OWN)) == [([*every[8 * i : 8 * i + 8]], [i, i + COUNT]) for i in range(COUNT)]
+    assert groups_of(subjects(OWN)) == [
+        ([*every[8 * i : 8 * i + 8]], [i, i + COUNT]) for i in range(COUNT)
+    ]
     assert structured(subjects(OWN)).structure.most_inputs == 2
     two = {"subject_0": ["a"], "subject_2": ["a[1]", "a[0]", "a[3]", "a[2]"]}
     assert groups_of(subjects(two)) == [
         ([*every[:8], *every[16:24]], [0, 1, 2, 3]),
         ([*every[8:16], *every[24:]], [*range(8)]),
     ]
-    # What no output depends on is no input; what depends on nothing any more is learned from any inputs.
+    # What no output depends on is no input; what depends on nothing any more is learned from any
+    # inputs.
     fixed = subjects(OWN).fix(a=A)
     assert groups_of(fixed) == [([*every[8 * i : 8 * i + 8]], [i]) for i in range(COUNT)]
     none = subjects({"subject_0": ["a"], **{name: ["b"] for name in [*OWN][1:]}}).fix(a=A)
@@ -91,7 +96,9 @@ def fitted(depends, points):
     seen = Seen(points, values, points, np.full(points.shape, np.nan), outputs=outputs)
     emulator, rng = Emulator(structured(model).structure), np.random.default_rng(1)
     first = emulator.first(seen, rng)
-    return model, emulator.conditioned(seen, emulator.again(seen, first, first.regression.hyperparameters, rng), rng)
+    return model, emulator.conditioned(
+        seen, emulator.again(seen, first, first.regression.hyperparameters, rng), rng
+    )
 
 
 @pytest.fixture(scope="module")
@@ -116,14 +123,18 @@ def test_the_state_is_the_log_density_of_the_outputs_of_all_groups(declared):
         z = process.coordinates(x[None])
         (value,), (gradient,) = values_and_gradients(process.jit_state, z)
         total = model.log_added(x)
-        for own, (name, each) in zip(process.regressions, model.simulation.likelihoods.items(), strict=True):
+        for own, (name, each) in zip(
+            process.regressions, model.simulation.likelihoods.items(), strict=True
+        ):
             assert own.group.inputs.tolist() == [int(name[-1]), int(name[-1]) + COUNT]
             components = own.regression.values(x[None, own.group.inputs])[0]
             outputs = own.components.offset + own.components.basis @ components
             total += each.log_likelihoods(outputs, model.parameters_at(x)).sum()
         np.testing.assert_allclose(value, total / process.temperature, rtol=2e-3, atol=2e-3)
         along = differences(lambda z: values_and_gradients(process.jit_state, z[None])[0][0], z[0])
-        np.testing.assert_allclose(gradient, along, rtol=1e-4, atol=1e-4 * (1 + np.abs(along).max()))
+        np.testing.assert_allclose(
+            gradient, along, rtol=1e-4, atol=1e-4 * (1 + np.abs(along).max())
+        )
 
 
 def test_variances_of_groups_add_up(declared):
@@ -133,12 +144,16 @@ def test_variances_of_groups_add_up(declared):
     covariances = process.covariances(x)
     np.testing.assert_allclose(np.sqrt(np.diag(covariances)), process.standard_deviations(x))
     rng, state, z = np.random.default_rng(0), process.jit_state, process.coordinates(x)
-    sds = np.column_stack([own.standard_deviations(x) for own in process.regressions for _ in own.components.values.T])
+    sds = np.column_stack(
+        [own.standard_deviations(x) for own in process.regressions for _ in own.components.values.T]
+    )
     drawn = []
     for noise in rng.standard_normal((2000, 1, len(state.constant))):
         drawn.append(
             [
-                values_and_gradients(state._replace(constant=state.constant + (noise * sds)[i]), z[[i]])[0][0]
+                values_and_gradients(
+                    state._replace(constant=state.constant + (noise * sds)[i]), z[[i]]
+                )[0][0]
                 for i in range(6)
             ]
         )
@@ -148,7 +163,9 @@ def test_variances_of_groups_add_up(declared):
 def test_climbs_find_derivatives_of_all_groups_at_once():
     model, starts = subjects(OWN), around(2, 3.0, 7)
     structure = structured(model).structure
-    climbs = Climbs(structure, starts, *evaluated(model, starts), rng=np.random.default_rng(1), most=2)
+    climbs = Climbs(
+        structure, starts, *evaluated(model, starts), rng=np.random.default_rng(1), most=2
+    )
     points = climbs.propose()
     assert len(points) == 2
     climbs.tell(*evaluated(model, points))
@@ -170,7 +187,10 @@ def test_climbs_find_derivatives_of_all_groups_at_once():
 
 
 def test_all_inputs_for_all_outputs_are_as_if_nothing_was_declared():
-    structures = [structured(subjects(depends)).structure for depends in (None, {name: ["b", "a"] for name in OWN})]
+    structures = [
+        structured(subjects(depends)).structure
+        for depends in (None, {name: ["b", "a"] for name in OWN})
+    ]
     for name in "inputs", "group", "depends":
         one, other = (getattr(structure, name) for structure in structures)
         np.testing.assert_array_equal(one, other)

@@ -32,7 +32,13 @@ def log():
 
 
 def terminal():
-    return Console(file=io.StringIO(), width=80, force_terminal=True, force_jupyter=False, _environ={"TERM": "xterm"})
+    return Console(
+        file=io.StringIO(),
+        width=80,
+        force_terminal=True,
+        force_jupyter=False,
+        _environ={"TERM": "xterm"},
+    )
 
 
 def run(console, records):
@@ -43,16 +49,20 @@ def run(console, records):
 
 
 def test_a_log_gets_a_line_every_ten_seconds():
-    lines = run(log(), [replace(RECORD, draw=i, elapsed=10 + i / 10) for i in range(251)]).splitlines()
+    lines = run(
+        log(), [replace(RECORD, draw=i, elapsed=10 + i / 10) for i in range(251)]
+    ).splitlines()
     shown = [line.split(",")[1] for line in lines]
-    assert shown == [" 0/1", " 100/1", " 200/1", " 250/1"]  # the first, one every ten seconds and the last
+    # the first, one every ten seconds and the last
+    assert shown == [" 0/1", " 100/1", " 200/1", " 250/1"]
 
 
 def test_a_line_says_it_all():
     later = replace(RECORD, draw=250, ess=1234.5, elapsed=20.0, remaining=60.0)
     first, last = run(log(), [RECORD, later]).splitlines()
     assert first == (
-        "kmc: sampling, 0/1,000 draws, 2,000/6,000 evaluations, acceptance 0.81, divergences 3, refits 7, 0:00:10"
+        "kmc: sampling, 0/1,000 draws, 2,000/6,000 evaluations, acceptance 0.81, divergences 3, "
+        "refits 7, 0:00:10"
     )
     assert last.startswith("kmc: sampling, 250/1,000 draws, ESS 1,234, 2,000/6,000 evaluations")
     assert last.endswith("0:00:20, 0:01:00 left")
@@ -65,7 +75,9 @@ def test_the_first_line_says_how_many_evaluations_are_planned():
     assert "0/1,000 draws, at most 6,000 evaluations planned" in first and "2,000/6,000" in second
     about = {"max_evaluations": None, "planned_evaluations": 8064}
     first, second = run(log(), [replace(start, **about), replace(later, **about)]).splitlines()
-    assert "at most about 8,064 evaluations planned" in first and "2,000/~8,064 evaluations" in second
+    assert (
+        "at most about 8,064 evaluations planned" in first and "2,000/~8,064 evaluations" in second
+    )
 
 
 def test_compilation_is_shown_at_once_without_an_estimate():
@@ -78,13 +90,25 @@ def test_compilation_is_shown_at_once_without_an_estimate():
         assert console.file.getvalue().count("compiling") == 1  # not a line for each function
         display.update(replace(RECORD, elapsed=40.0, remaining=9.0))
     first, compiling, after = console.file.getvalue().splitlines()
-    assert first.startswith("kmc: sampling") and compiling.startswith("kmc: compiling, 0/1,000 draws")
-    assert "left" not in compiling and after.startswith("kmc: sampling") and after.endswith("0:00:09 left")
+    assert first.startswith("kmc: sampling") and compiling.startswith(
+        "kmc: compiling, 0/1,000 draws"
+    )
+    assert (
+        "left" not in compiling
+        and after.startswith("kmc: sampling")
+        and after.endswith("0:00:09 left")
+    )
 
 
-@pytest.mark.parametrize(("error", "said"), [(ZeroDivisionError, "failed"), (KeyboardInterrupt, "interrupted")])
+@pytest.mark.parametrize(
+    ("error", "said"), [(ZeroDivisionError, "failed"), (KeyboardInterrupt, "interrupted")]
+)
 def test_a_run_that_breaks_off_is_said_to(error, said, monkeypatch):
-    cell, console, notebook = Cell(monkeypatch), log(), Console(file=io.StringIO(), force_jupyter=True)
+    cell, console, notebook = (
+        Cell(monkeypatch),
+        log(),
+        Console(file=io.StringIO(), force_jupyter=True),
+    )
     for where in console, notebook, terminal():
         with pytest.raises(error), make_display(True, where) as display:
             display.update(RECORD)
@@ -96,7 +120,9 @@ def test_a_run_that_breaks_off_is_said_to(error, said, monkeypatch):
     assert said in where.file.getvalue() and "321/1,000 draws" in where.file.getvalue()
 
 
-@pytest.mark.parametrize("options", [{"force_terminal": True, "force_jupyter": False}, {}], ids=["terminal", "log"])
+@pytest.mark.parametrize(
+    "options", [{"force_terminal": True, "force_jupyter": False}, {}], ids=["terminal", "log"]
+)
 def test_most_records_are_not_printed(options):
     """A terminal gets three updates a second, a log one every ten seconds."""
 
@@ -116,7 +142,21 @@ def test_most_records_are_not_printed(options):
 def test_a_long_run_fits_on_two_lines():
     out = run(
         terminal(),
-        [Progress("sampling", 99_999, 100_000, 800_000, 900_000, 55_555.0, 0.8, 999, 99, 35_999.0, 35_999.0)],
+        [
+            Progress(
+                "sampling",
+                99_999,
+                100_000,
+                800_000,
+                900_000,
+                55_555.0,
+                0.8,
+                999,
+                99,
+                35_999.0,
+                35_999.0,
+            )
+        ],
     )
     assert out[out.rindex("sampling") :].count("\n") == 2  # as it stands in the end
     assert "99,999/100,000 draws, ESS 55,555" in out and "9:59:59, 9:59:59 left" in out
@@ -150,7 +190,11 @@ def test_a_notebook_gets_one_line_that_is_replaced(monkeypatch):
     assert len(cell.displayed) == 1 and len(cell.updates) == 3  # of a second
     assert repr(cell.updates[-1]).startswith("sampling, 100/1,000 draws, 2,000/6,000 evaluations")
     html = cell.updates[-1]._repr_html_()
-    assert '<progress value="0.333"' in html and "sampling, 100/1,000 draws" in html and "\n" not in html
+    assert (
+        '<progress value="0.333"' in html
+        and "sampling, 100/1,000 draws" in html
+        and "\n" not in html
+    )
 
 
 def test_standard_output_stays_clean(capsys):

@@ -1,4 +1,6 @@
-"""The best evaluation, log-densities without Jacobians, and what is told about points where the function failed."""
+"""The best evaluation, log-densities without Jacobians, and what is told about points where the
+function failed.
+"""
 
 import json
 import pickle
@@ -38,7 +40,9 @@ def log_prior(p):
 
 
 def model(function, **options):
-    return kmc.Model(function, parameters={"a": kmc.HalfNormal(2), "b": kmc.Normal(0, 1, shape=2)}, **options)
+    return kmc.Model(
+        function, parameters={"a": kmc.HalfNormal(2), "b": kmc.Normal(0, 1, shape=2)}, **options
+    )
 
 
 @pytest.mark.parametrize("independent_runs", [1, 2])
@@ -60,7 +64,13 @@ def test_each_draw_has_the_parts_of_its_log_density(sampler, vectorized):
     def likelihood(p):
         return -0.5 * np.sum((p["b"] - 1.0) ** 2, axis=-1) - p["a"]
 
-    options = {**OPTIONS, "sampler": sampler, "max_evaluations": 900, "warmup": None, "save_warmup": True}
+    options = {
+        **OPTIONS,
+        "sampler": sampler,
+        "max_evaluations": 900,
+        "warmup": None,
+        "save_warmup": True,
+    }
     idata = kmc.sample(model(likelihood, vectorized=vectorized), **options)
     for phase in ("", "warmup_"):
         draws, blobs = idata[f"{phase}posterior"], idata[f"{phase}blobs"]
@@ -85,14 +95,18 @@ def test_a_store_has_them_too_and_a_resumed_run_remembers_the_best(tmp_path):
     resumed = kmc.sample(model(Counted()), **options, resume=True)
     for found in (resumed, kmc.load(tmp_path / "run.zarr")):
         assert found.attrs["best"] == whole.attrs["best"]
-        np.testing.assert_array_equal(found["sample_stats"]["constrained_lp"], whole["sample_stats"]["constrained_lp"])
+        np.testing.assert_array_equal(
+            found["sample_stats"]["constrained_lp"], whole["sample_stats"]["constrained_lp"]
+        )
         np.testing.assert_array_equal(found["blobs"]["log_prior"], whole["blobs"]["log_prior"])
 
 
 def test_a_prior_of_ones_own_is_added_to_declared_ones_and_blobs_of_its_name_are_kept():
     parameters = {"a": kmc.Normal(0, 1), "c": kmc.Real()}
     both = kmc.Model(
-        log_likelihood=lambda p: -1.0, log_prior=lambda p: stats.norm.logpdf(p["c"]), parameters=parameters
+        log_likelihood=lambda p: -1.0,
+        log_prior=lambda p: stats.norm.logpdf(p["c"]),
+        parameters=parameters,
     )
     idata = kmc.sample(both, **OPTIONS)
     draws = idata["posterior"]
@@ -116,12 +130,23 @@ def warned(target, **options):
     ("target", "options"),
     [
         (lambda x: float(np.exp(-0.5 * x @ x)), {"dim": 2}),
-        (lambda x: float(stats.norm.pdf(x, 0, 0.1).prod()), {"dim": 2, "initial": np.full((4, 2), 0.3)}),
+        (
+            lambda x: float(stats.norm.pdf(x, 0, 0.1).prod()),
+            {"dim": 2, "initial": np.full((4, 2), 0.3)},
+        ),
         (kmc.Model(lambda x: stats.norm.pdf(x).prod(axis=1), dim=3, vectorized=True), {}),
         (kmc.Model(lambda p: float(stats.norm.pdf(p["a"])), parameters={"a": kmc.Real()}), {}),
         (kmc.Model(lambda p: float(np.exp(-50 * (p["a"] - 0.5) ** 2)), parameters=BOX), {}),
-        (kmc.Model(lambda p: 1e-40 * float(np.exp(-50 * (p["a"] - 0.5) ** 2)), parameters=UNIT), {}),
-        (kmc.Model(log_likelihood=lambda x: np.exp(-x @ x), log_prior=lambda x: -0.5 * x @ x, dim=1), {}),
+        (
+            kmc.Model(lambda p: 1e-40 * float(np.exp(-50 * (p["a"] - 0.5) ** 2)), parameters=UNIT),
+            {},
+        ),
+        (
+            kmc.Model(
+                log_likelihood=lambda x: np.exp(-x @ x), log_prior=lambda x: -0.5 * x @ x, dim=1
+            ),
+            {},
+        ),
     ],
 )
 @pytest.mark.parametrize("independent_runs", [1, 2])
@@ -140,7 +165,10 @@ def test_the_default_sampler_has_it_too():
         (lambda x: -0.5 * float(x @ x), {"dim": 2}),
         (lambda x: 0.0 if np.all(np.abs(x) < 1) else -np.inf, {"dim": 2}),
         (lambda x: 0.5 * float(x[0]) if 0 < x[0] < 1 else -np.inf, {"dim": 1}),
-        (lambda x: float(stats.norm.logpdf(x, 0, 1e-9).sum()), {"dim": 2, "initial": 1e-9 * np.eye(4, 2)}),
+        (
+            lambda x: float(stats.norm.logpdf(x, 0, 1e-9).sum()),
+            {"dim": 2, "initial": 1e-9 * np.eye(4, 2)},
+        ),
         (kmc.Model(lambda p: 0.0, parameters={**BOX, "b": kmc.Simplex(3)}), {}),
         (kmc.Model(lambda p: 0.0, parameters={"a": kmc.Normal(0, 1)}), {}),
         (kmc.Model(lambda p: float(stats.beta.logpdf(p["a"], 2, 2)), parameters=BOX), {}),
@@ -167,7 +195,10 @@ def test_a_resumed_run_remembers_that_values_were_negative(tmp_path):
 def noted(points, fails, model=MODEL):
     """A record of evaluations of which some fail."""
     rejected = Rejected(model)
-    rejected.note(points, [Evaluation(np.nan, None, "ValueError: no") if one else Evaluation(0.0) for one in fails])
+    rejected.note(
+        points,
+        [Evaluation(np.nan, None, "ValueError: no") if one else Evaluation(0.0) for one in fails],
+    )
     return rejected
 
 
@@ -177,14 +208,21 @@ def test_the_parameter_that_rejected_points_share_is_named():
     found = noted(points, rate > 3.8).summary(EMPTY, 500)
     assert found.n_failed == np.sum(rate > 3.8) > 20
     assert found.common == "all of them have rate > 3.8, and no other evaluation has"
-    assert noted(points, points[:, 1] < -1.002).summary(EMPTY, 500).common.startswith("all of them have level[1] < -1,")
+    assert (
+        noted(points, points[:, 1] < -1.002)
+        .summary(EMPTY, 500)
+        .common.startswith("all of them have level[1] < -1,")
+    )
 
 
 @pytest.mark.parametrize("n", [1, 3, 50])
 def test_no_parameter_is_named_by_chance(n):
     rng = np.random.default_rng(n)
     for _ in range(20):
-        assert noted(rng.standard_normal((500, 3)), np.arange(500) < n).summary(EMPTY, 500).common == ""
+        assert (
+            noted(rng.standard_normal((500, 3)), np.arange(500) < n).summary(EMPTY, 500).common
+            == ""
+        )
 
 
 def test_points_near_the_draws_come_first_and_are_counted_apart():
@@ -229,13 +267,17 @@ def test_a_run_goes_on_where_calls_fail(on_error, executor):
         idata = kmc.sample(model, executor=executor, **SETTINGS)
     attrs, rejecting, n = idata.attrs, on_error == "reject", model.log_density.calls // 100
     assert attrs["n_evaluations"] > 390 and n >= 3
-    assert attrs["n_failed"] == (n if rejecting else 0) and attrs["n_retried"] == (0 if rejecting else n)
+    assert attrs["n_failed"] == (n if rejecting else 0) and attrs["n_retried"] == (
+        0 if rejecting else n
+    )
     assert any("RuntimeError: no steady state" in str(one.message) for one in said) == rejecting
     assert len(json.loads(attrs.get("rejected", "[]"))) == (n if rejecting else 0)
 
 
 def test_a_run_without_any_value_says_why():
-    with pytest.raises(ValueError, match=r"start points.*taken as -inf where it failed: \d+ times NaN"):
+    with pytest.raises(
+        ValueError, match=r"start points.*taken as -inf where it failed: \d+ times NaN"
+    ):
         kmc.sample(lambda x: np.nan, dim=2, **SETTINGS)
 
 
@@ -252,7 +294,9 @@ def test_failed_calls_are_told_from_nan_after_a_resume(tmp_path):
     expected = kmc.sample(model, **settings)
     path = tmp_path / "run.zarr"
     for n in (100, 1000):
-        idata = kmc.sample(model, store=path, resume=True, callback=lambda p, n=n: p.n_evaluations > n, **settings)
+        idata = kmc.sample(
+            model, store=path, resume=True, callback=lambda p, n=n: p.n_evaluations > n, **settings
+        )
     assert expected.attrs["n_failed"] > 0 and expected.attrs["n_nonfinite"] > 0
     for name in ("n_failed", "n_nonfinite"):
         assert idata.attrs[name] == expected.attrs[name]

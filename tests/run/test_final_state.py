@@ -55,13 +55,20 @@ def named(p):
 
 @pytest.mark.slow
 def test_named_parameters_blobs_independent_runs_and_files(tmp_path):
-    model = kmc.Model(named, parameters={"a": kmc.Positive(), "b": kmc.Normal(0, 1, shape=2), "c": 2.0})
-    asked = settings("kernel-hmc", dim=None, max_evaluations=None, warmup=20, chains=2, independent_runs=2)
+    model = kmc.Model(
+        named, parameters={"a": kmc.Positive(), "b": kmc.Normal(0, 1, shape=2), "c": 2.0}
+    )
+    asked = settings(
+        "kernel-hmc", dim=None, max_evaluations=None, warmup=20, chains=2, independent_runs=2
+    )
     kmc.sample(model, store=tmp_path / "run.zarr", **asked)
     expected = kmc.extend(tmp_path / "run.zarr", draws=20, target=model, progress=False)
     result = kmc.sample(model, **asked)
     result.to_netcdf(str(tmp_path / "run.nc"))
-    same_draws(kmc.extend(arviz.from_netcdf(tmp_path / "run.nc"), draws=20, target=model, progress=False), expected)
+    same_draws(
+        kmc.extend(arviz.from_netcdf(tmp_path / "run.nc"), draws=20, target=model, progress=False),
+        expected,
+    )
 
 
 def test_a_run_that_was_stopped_is_continued():

@@ -21,7 +21,9 @@ def far(x):
     return -0.5 * float(np.sum(((x - 30.0) / np.arange(1, len(x) + 1)) ** 2))
 
 
-@pytest.mark.parametrize("bounds", [[(0, 1), (100, 1000)], np.array([[0.0, 1.0], [0.0, 3000.0]]), None])
+@pytest.mark.parametrize(
+    "bounds", [[(0, 1), (100, 1000)], np.array([[0.0, 1.0], [0.0, 3000.0]]), None]
+)
 def test_points_near_the_top_of_a_box(bounds):
     target = Counted(growth)
     start = kmc.find_start(target, dim=2, bounds=bounds, n_points=6, seed=1)
@@ -32,7 +34,8 @@ def test_points_near_the_top_of_a_box(bounds):
     np.testing.assert_array_equal(start.values, [growth(x) for x in start.x])
     assert np.all(np.diff(start.log_density) <= 0) and start.log_density[-1] > -25
     spread = start.initial.std(axis=0) / [0.01, 20]
-    assert np.all((spread > 0.3) & (spread < 3))  # of the size of the posterior, not all in one place
+    # of the size of the posterior, not all in one place
+    assert np.all((spread > 0.3) & (spread < 3))
     assert "n_evaluations=" in repr(start)
 
 
@@ -44,7 +47,9 @@ def test_a_top_in_several_dimensions(dim):
 
 
 def test_the_seed_decides():
-    one, two, other = (kmc.find_start(growth, dim=2, bounds=[(0, 1), (100, 1000)], seed=s) for s in (3, 3, 4))
+    one, two, other = (
+        kmc.find_start(growth, dim=2, bounds=[(0, 1), (100, 1000)], seed=s) for s in (3, 3, 4)
+    )
     np.testing.assert_array_equal(one.initial, two.initial)
     assert not np.array_equal(one.initial, other.initial)
 
@@ -58,17 +63,29 @@ def test_a_run_takes_it_as_it_is():
         seen.append(x)
         return growth(x)
 
-    idata = kmc.sample(watched, dim=2, initial=start, sampler="random-walk", draws=3, warmup=0, seed=1, progress=False)
+    idata = kmc.sample(
+        watched,
+        dim=2,
+        initial=start,
+        sampler="random-walk",
+        draws=3,
+        warmup=0,
+        seed=1,
+        progress=False,
+    )
     np.testing.assert_array_equal(seen[:4], start.initial)
     assert idata.attrs["n_evaluations"] == len(seen)
 
 
 def test_bounds_by_name():
     def log_density(p):
-        return -0.5 * ((p["a"] - 300) / 3) ** 2 - 0.5 * float(np.sum(((p["b"] - [0.01, 2.0]) / 0.001) ** 2))
+        return -0.5 * ((p["a"] - 300) / 3) ** 2 - 0.5 * float(
+            np.sum(((p["b"] - [0.01, 2.0]) / 0.001) ** 2)
+        )
 
     model = kmc.Model(
-        log_density, parameters={"a": kmc.Interval(0, 1000), "b": kmc.Positive(2), "c": kmc.Interval(0, 1)}
+        log_density,
+        parameters={"a": kmc.Interval(0, 1000), "b": kmc.Positive(2), "c": kmc.Interval(0, 1)},
     )
     start = kmc.find_start(model, bounds={"a": (100, 900), "b": ([1e-3, 1.0], [0.1, 3.0])}, seed=2)
     values = model.constrain(start.initial)
@@ -86,9 +103,15 @@ def test_a_function_that_fails_in_places():
 
 
 def test_nothing_is_found():
-    with pytest.raises(ValueError, match=r"^the log-density is -inf at each of 60 points at the usual .*give bounds"):
+    with pytest.raises(
+        ValueError,
+        match=r"^the log-density is -inf at each of 60 points at the usual .*give bounds",
+    ):
         kmc.find_start(lambda x: -np.inf, dim=2, max_evaluations=60)
-    with pytest.raises(ValueError, match=r"between bounds=\[\(0, 1\)\]; some failed \(log_density raised ZeroDivision"):
+    with pytest.raises(
+        ValueError,
+        match=r"between bounds=\[\(0, 1\)\]; some failed \(log_density raised ZeroDivision",
+    ):
         kmc.find_start(lambda x: 1 / 0, dim=1, bounds=[(0, 1)])
 
 
@@ -102,7 +125,11 @@ def test_nothing_is_found():
         ({"bounds": {"y": (0, 1)}}, ValueError, "^bounds has 'y', which is not a parameter"),
         ({"bounds": {"x": (0, [1, 2, 3])}}, ValueError, r"^bounds\['x'\] has a different shape"),
         ({"n_points": 0}, ValueError, "^n_points=0: expected a whole number of at least 1"),
-        ({"max_evaluations": 3}, ValueError, "^max_evaluations=3: expected a whole number of at least 10"),
+        (
+            {"max_evaluations": 3},
+            ValueError,
+            "^max_evaluations=3: expected a whole number of at least 10",
+        ),
         ({"dim": None}, ValueError, "^dim=None"),
         ({"seed": "one"}, TypeError, "^seed='one'"),
     ],
@@ -139,7 +166,9 @@ def test_a_simulator_needs_few_simulations():
 
 @pytest.mark.slow
 def test_climbs_do_not_end_on_a_ridge():
-    """With derivatives that steps have corrected alone, about half of these end nats below the maximum."""
+    """With derivatives that steps have corrected alone, about half of these end nats below the
+    maximum.
+    """
     found = [kmc.find_start(lotka_volterra.model(), n_points=1, seed=seed) for seed in range(1, 7)]
     heights = np.array([start.log_density[0] for start in found])
     assert heights.max() > -133.0  # at Carpenter's means -134.0
@@ -153,7 +182,11 @@ TRUE = {"amplitude": 3.0, "frequency": 8.0, "center": 0.45, "width": 0.1, "phase
 
 def wave_packet(amplitude, frequency, center, width, phase):
     away = TIMES - center
-    return amplitude * np.exp(-0.5 * (away / width) ** 2) * np.sin(2 * np.pi * frequency * away + phase)
+    return (
+        amplitude
+        * np.exp(-0.5 * (away / width) ** 2)
+        * np.sin(2 * np.pi * frequency * away + phase)
+    )
 
 
 DATA = wave_packet(**TRUE) + np.random.default_rng(7).standard_normal(len(TIMES))
@@ -165,7 +198,9 @@ def misfit(parameters):
 
 @pytest.fixture(scope="module")
 def packet():
-    """A model of a signal, whose posterior is a needle on a plateau: hardly any draw of the prior sees the signal."""
+    """A model of a signal, whose posterior is a needle on a plateau: hardly any draw of the prior
+    sees the signal.
+    """
     priors = {
         "amplitude": kmc.HalfNormal(5),
         "frequency": kmc.Uniform(1, 20),
@@ -190,7 +225,12 @@ def test_a_needle_is_sampled_from_there(packet, seed):
     """Means and sds of another sampler: 40 walkers of emcee, 6,000 steps, from the truth."""
     start = kmc.find_start(packet, seed=seed)
     idata = kmc.sample(
-        packet, initial=start, draws=None, max_evaluations=5000 - start.n_evaluations, seed=seed, progress=False
+        packet,
+        initial=start,
+        draws=None,
+        max_evaluations=5000 - start.n_evaluations,
+        seed=seed,
+        progress=False,
     )
     means = {"amplitude": 3.129, "frequency": 8.238, "center": 0.458, "width": 0.093}
     sds = {"amplitude": 0.322, "frequency": 0.196, "center": 0.010, "width": 0.012}

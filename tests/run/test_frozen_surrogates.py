@@ -54,10 +54,17 @@ def test_the_surrogate_is_rebuilt_from_a_file(idata, tmp_path):
     read = arviz.from_netcdf(tmp_path / "run.nc")
     frozen = decoded(read["surrogate"])[0]
     x = read["proposals"]["x"].values[2]
-    np.testing.assert_array_equal(frozen.density(2).log_density(x), read["proposals"]["surrogate"].values[2])
+    np.testing.assert_array_equal(
+        frozen.density(2).log_density(x), read["proposals"]["surrogate"].values[2]
+    )
     near = idata["proposals"]["lp"].values - idata["proposals"]["surrogate"].values
     assert np.median(np.abs(near)) < 0.1
-    for name, kind in {"structure": str, "numbers": str, "index": np.integer, "chains": np.integer}.items():
+    for name, kind in {
+        "structure": str,
+        "numbers": str,
+        "index": np.integer,
+        "chains": np.integer,
+    }.items():
         assert all(isinstance(value, kind) for value in read["surrogate"][name].values), name
 
 
@@ -108,7 +115,9 @@ def test_the_option_is_checked():
 def test_a_group_of_another_version_is_refused_in_words(idata):
     group = idata["surrogate"].copy(deep=True)
     group["structure"].values[:] = "x"
-    with pytest.raises(ValueError, match=r"the group surrogate was written by kmc .* and cannot be read by kmc"):
+    with pytest.raises(
+        ValueError, match=r"the group surrogate was written by kmc .* and cannot be read by kmc"
+    ):
         decoded(group)
     dataset = group if isinstance(group, xarray.Dataset) else group.to_dataset()
     with pytest.raises(ValueError, match=r"cannot be read by kmc .*: it is of another layout"):
@@ -116,7 +125,9 @@ def test_a_group_of_another_version_is_refused_in_words(idata):
 
 
 def forged(change):
-    """The group of a surrogate in two dimensions with another compiled state, as in a file from anybody."""
+    """The group of a surrogate in two dimensions with another compiled state, as in a file from
+    anybody.
+    """
     known = dict.fromkeys(("ends", "slopes", "bent_ends", "bent_slopes"), EYE)
     state = gaussian_state([0.0, 0.0], centers=[[1.0, 0.0]], coefficients=[1.0], **known)
     whitening = Whitening(np.zeros(2), np.eye(2), np.eye(2))
@@ -126,7 +137,9 @@ def forged(change):
 def wall_of(*, dim=2, planes=1, curved=0):
     shapes = {"matrix": (dim, dim), "shift": (dim,), "bias": (1,), "linear": (planes, dim)}
     arrays = {name: np.ones(shape) for name, shape in shapes.items()}
-    return lambda state: state._replace(wall=WallState(**arrays, quadratic=np.ones((curved, dim, dim))))
+    return lambda state: state._replace(
+        wall=WallState(**arrays, quadratic=np.ones((curved, dim, dim)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,7 +202,9 @@ def test_a_group_that_was_forged_is_refused(name, values):
 )
 def test_a_result_whose_arrays_do_not_fit_is_refused(idata, group, change):
     copy = {name: idata[name].copy() for name in groups(idata)}
-    copy = {name: one.to_dataset() if hasattr(one, "to_dataset") else one for name, one in copy.items()}
+    copy = {
+        name: one.to_dataset() if hasattr(one, "to_dataset") else one for name, one in copy.items()
+    }
     copy[group] = change(copy[group])
     for function in (kmc.expectations, kmc.evidence):
         with pytest.raises(ValueError, match="result has"):

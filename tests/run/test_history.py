@@ -28,7 +28,9 @@ def values(points):
 
 def sampled(target=banana, **options):
     return kmc.sample(
-        target, **{"dim": 2, "draws": None, "seed": 1, "progress": False, "max_evaluations": 1500} | options
+        target,
+        **{"dim": 2, "draws": None, "seed": 1, "progress": False, "max_evaluations": 1500}
+        | options,
     )
 
 
@@ -50,12 +52,14 @@ def test_a_history_spares_evaluations_and_the_draws_are_right():
     bent = x[..., 1] + 0.1 * u**2 - 1
     assert bent.std() == pytest.approx(1.0, abs=4 / np.sqrt(2 * ess))
     known = {point.tobytes() for point in target.points}
-    assert all(point.tobytes() in known for point in x.reshape(-1, 2))  # each state was evaluated in this run
+    # each state was evaluated in this run
+    assert all(point.tobytes() in known for point in x.reshape(-1, 2))
 
 
 @pytest.mark.slow
 def test_values_of_another_density_make_no_draw_wrong():
-    elsewhere = np.random.default_rng(4).standard_normal((60, 2)) * 2.0  # of its own: RNG depends on the tests before
+    # of its own: RNG depends on the tests before
+    elsewhere = np.random.default_rng(4).standard_normal((60, 2)) * 2.0
     idata = sampled(
         lambda x: -0.5 * float(x @ x),
         initial=np.eye(4, 2) * 2.0,
@@ -79,7 +83,9 @@ def test_values_of_another_density_make_no_draw_wrong():
 @pytest.mark.slow
 def test_a_history_that_its_own_points_refute_is_not_used():
     options = {"draws": 5, "warmup": 30, "max_evaluations": None}
-    with pytest.warns(KmcWarning, match="The history was not used: at its highest points log_density differs"):
+    with pytest.warns(
+        KmcWarning, match="The history was not used: at its highest points log_density differs"
+    ):
         idata = sampled(history=(ELSEWHERE, values(ELSEWHERE) + 3.0), **options)
     assert idata.attrs["n_history"] == 0
     noisy = kmc.Model(banana, dim=2, noisy=True)  # other values are what noise makes
@@ -96,7 +102,9 @@ def test_start_points_come_from_the_history_where_there_are_none():
         assert any(np.array_equal(x, row) for row in few) and banana(x) > highest - 7
     first = Counted(banana)
     initial = np.full((4, 2), 9.0) + np.arange(4)[:, None]
-    sampled(first, history=(few, values(few)), initial=initial, draws=1, warmup=1, max_evaluations=None)
+    sampled(
+        first, history=(few, values(few)), initial=initial, draws=1, warmup=1, max_evaluations=None
+    )
     np.testing.assert_array_equal(first.points[:4], initial)
 
 
@@ -124,16 +132,25 @@ def named(p):
 
 def test_stores_and_results_are_histories(tmp_path):
     model = kmc.Model(named, parameters={"rate": kmc.Positive(), "mean": kmc.Real()})
-    options = {"dim": None, "sampler": "random-walk", "draws": 30, "warmup": 20, "max_evaluations": None}
+    options = {
+        "dim": None,
+        "sampler": "random-walk",
+        "draws": 30,
+        "warmup": 20,
+        "max_evaluations": None,
+    }
     idata = sampled(model, store=tmp_path / "old.zarr", **options)
     of_store, of_result = as_given(tmp_path / "old.zarr", model), as_given(idata, model)
-    assert len(of_store.x) == idata.attrs["n_evaluations"] - 1 > len(of_result.x)  # one point was evaluated twice
+    # one point was evaluated twice
+    assert len(of_store.x) == idata.attrs["n_evaluations"] - 1 > len(of_result.x)
     for given in (of_store, of_result):
         expected = [named({"rate": np.exp(x[0]), "mean": x[1]}) + x[0] for x in given.x]
         np.testing.assert_allclose(given.values, expected)
     other = kmc.Model(named, parameters={"rate": kmc.Positive(), "center": kmc.Real()})
     for history in (tmp_path / "old.zarr", idata):
-        with pytest.raises(ValueError, match=r"history.* is of a run with the parameters rate, mean \(2 numbers\)"):
+        with pytest.raises(
+            ValueError, match=r"history.* is of a run with the parameters rate, mean \(2 numbers\)"
+        ):
             as_given(history, other)
 
 
@@ -145,7 +162,9 @@ def test_a_store_resumes_with_its_history(tmp_path, k, monkeypatch):
     asked = {"draws": 10, "warmup": 40, "max_evaluations": None, "store": tmp_path / "run.zarr"}
     reference = sampled(history=history, **asked | {"store": None})
     sampled(history=history, callback=lambda record: record.n_evaluations >= k, **asked)
-    with pytest.raises(ValueError, match=r"is of a run with history=\[200, .*, and this one has \[100, "):
+    with pytest.raises(
+        ValueError, match=r"is of a run with history=\[200, .*, and this one has \[100, "
+    ):
         sampled(history=(ELSEWHERE[:100], values(ELSEWHERE[:100])), resume=True, **asked)
     result = sampled(resume=True, **asked)  # the store has it
     np.testing.assert_array_equal(result.posterior["x"], reference.posterior["x"])
@@ -160,11 +179,19 @@ def test_a_store_resumes_with_its_history(tmp_path, k, monkeypatch):
         (3, TypeError, r"history=3: expected \(x, values\)"),
         ((ELSEWHERE,), TypeError, r"expected \(x, values\)"),
         ((ELSEWHERE[:, :1], values(ELSEWHERE)), ValueError, r"history has shape \(500, 1\)"),
-        ((ELSEWHERE, values(ELSEWHERE)[:9]), ValueError, r"500 points and values of shape \(9,\): expected \(500,\)"),
+        (
+            (ELSEWHERE, values(ELSEWHERE)[:9]),
+            ValueError,
+            r"500 points and values of shape \(9,\): expected \(500,\)",
+        ),
         ((ELSEWHERE[:2], [0.0, np.nan]), ValueError, "the value nan at point 1"),
         ((ELSEWHERE[:2], [np.inf, 0.0]), ValueError, "the value inf at point 0"),
         ((ELSEWHERE[:2], ["a", "b"]), TypeError, "history has the values"),
-        (([[0.0, np.nan]], [0.0]), ValueError, r"history\[0\]=\[0.0, nan\]: expected finite numbers"),
+        (
+            ([[0.0, np.nan]], [0.0]),
+            ValueError,
+            r"history\[0\]=\[0.0, nan\]: expected finite numbers",
+        ),
         ((np.empty((0, 2)), []), ValueError, "history has shape"),
         ("no.zarr", FileNotFoundError, "no.zarr"),
     ],

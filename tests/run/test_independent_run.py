@@ -17,11 +17,19 @@ SAMPLERS = {"kernel-hmc": SMALL, "random-walk": "random-walk"}
 EACH = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 QUICK = pytest.mark.parametrize("sampler", slow_except(SAMPLERS, {"random-walk"}))
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to converge
+# most runs are too short to converge
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 
 
 def run(target=NORMAL, sampler="random-walk", **options):
-    options = {"dim": 2, "draws": 40, "chains": 4, "independent_runs": 2, "seed": 1, "progress": False} | options
+    options = {
+        "dim": 2,
+        "draws": 40,
+        "chains": 4,
+        "independent_runs": 2,
+        "seed": 1,
+        "progress": False,
+    } | options
     return kmc.sample(target, sampler=sampler, **options)
 
 
@@ -73,13 +81,17 @@ def test_start_points_of_positive_density_are_dealt_first():
     values = np.array([-np.inf, 0.0, -np.inf, 1.0, 2.0])
     hands = dealt(points, values, 2)
     assert [np.isfinite(mine).sum() for _, mine in hands] == [2, 1]
-    np.testing.assert_array_equal(np.sort(np.concatenate([mine for mine, _ in hands]), axis=0), points)
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([mine for mine, _ in hands]), axis=0), points
+    )
     for mine, its_values in hands:
         np.testing.assert_array_equal(its_values, values[mine[:, 0].astype(int)])
     ((whole, its_values),) = dealt(points, values, 1)
     np.testing.assert_array_equal(whole, points)
     np.testing.assert_array_equal(its_values, values)
-    with pytest.raises(ValueError, match="3 start point.*at least 4, one for each of the independent runs"):
+    with pytest.raises(
+        ValueError, match="3 start point.*at least 4, one for each of the independent runs"
+    ):
         dealt(points, values, 4)
 
 
@@ -112,24 +124,44 @@ def test_the_result_holds_all_chains_and_says_so(sampler):
     ("target", "options"),
     [
         (lambda x: -1e308 * float(x @ x), {"dim": 2}),
-        (lambda x: -0.5 * float(x / 1e160 @ x / 1e160), {"dim": 2, "initial": 1e160 * np.eye(4, 2) + 1e159}),
+        (
+            lambda x: -0.5 * float(x / 1e160 @ x / 1e160),
+            {"dim": 2, "initial": 1e160 * np.eye(4, 2) + 1e159},
+        ),
         (kmc.Model(lambda p: 0.0, parameters={"a": kmc.Normal(0, 1e160)}), {}),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_numbers_whose_squares_overflow_are_refused(target, options, sampler):
     with pytest.raises(
-        ValueError, match=r"at the best start point, .*: numbers beyond 1e\+150 .*; rescale the parameters"
+        ValueError,
+        match=r"at the best start point, .*: numbers beyond 1e\+150 .*; rescale the parameters",
     ):
-        kmc.sample(target, **options, sampler=sampler, draws=20, max_evaluations=300, seed=1, progress=False)
+        kmc.sample(
+            target,
+            **options,
+            sampler=sampler,
+            draws=20,
+            max_evaluations=300,
+            seed=1,
+            progress=False,
+        )
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_large_numbers_whose_squares_do_not_overflow_are_sampled():
     initial = 1e70 * np.random.default_rng(0).standard_normal((4, 2))
-    options = {"initial": initial, "draws": 50, "max_evaluations": 600, "seed": 1, "progress": False}
+    options = {
+        "initial": initial,
+        "draws": 50,
+        "max_evaluations": 600,
+        "seed": 1,
+        "progress": False,
+    }
     idata = kmc.sample(lambda x: -0.5 * float((x / 1e70) @ (x / 1e70)), dim=2, **options)
-    np.testing.assert_allclose(idata["posterior"]["x"].std(("chain", "draw")) / 1e70, 1.0, atol=0.25)
+    np.testing.assert_allclose(
+        idata["posterior"]["x"].std(("chain", "draw")) / 1e70, 1.0, atol=0.25
+    )
 
 
 @QUICK
@@ -142,13 +174,20 @@ def test_a_seed_reproduces(sampler):
 
 @pytest.mark.slow
 def test_independent_runs_know_nothing_of_each_other():
-    """The draws of one independent run do not depend on the values of the other, a hundred units away."""
+    """The draws of one independent run do not depend on the values of the other, a hundred units
+    away.
+    """
     initial = np.array([[-49.0, 0.0], [49.0, 0.0], [-51.0, 1.0], [51.0, 1.0]])
 
     def modes(precision):
-        return lambda x: -0.5 * float((abs(x[0]) - 50) ** 2 + x[1] ** 2) * (1.0 if x[0] < 0 else precision)
+        return lambda x: (
+            -0.5 * float((abs(x[0]) - 50) ** 2 + x[1] ** 2) * (1.0 if x[0] < 0 else precision)
+        )
 
-    one, two = (positions(run(modes(precision), SMALL, initial=initial, warmup=60)) for precision in (1.0, 0.6))
+    one, two = (
+        positions(run(modes(precision), SMALL, initial=initial, warmup=60))
+        for precision in (1.0, 0.6)
+    )
     assert np.all(one[:2, :, 0] < 0) and np.all(one[2:, :, 0] > 0)
     np.testing.assert_array_equal(one[:2], two[:2])
     assert not np.any(np.isin(one[2:], two[2:]))
@@ -178,4 +217,6 @@ def test_independent_runs_in_different_modes_are_distinguished():
         return -0.5 * float((abs(x[0]) - 10) ** 2 + x[1] ** 2)
 
     idata = run(modes, SMALL, initial=initial, draws=200)
-    assert any("independent runs disagree" in sentence for sentence in json.loads(idata.attrs["warnings"]))
+    assert any(
+        "independent runs disagree" in sentence for sentence in json.loads(idata.attrs["warnings"])
+    )

@@ -9,7 +9,8 @@ from kmc.model.toys import Gaussian
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
 OPTIONS = {"dim": 2, "sampler": "random-walk", "draws": 40, "warmup": 30, "seed": 1}
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to converge
+# the runs are too short to converge
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 
 
 class Failing:
@@ -54,9 +55,13 @@ def test_it_is_the_run_of_sample(sampler):
     np.testing.assert_array_equal(positions(idata), positions(reference))
     for name in ("n_evaluations", "n_evaluations_warmup", "warnings", "seed", "settings"):
         assert idata.attrs[name] == reference.attrs[name]
-    assert [(r.phase, r.draw, r.n_evaluations) for r in records] == [(r.phase, r.draw, r.n_evaluations) for r in seen]
+    assert [(r.phase, r.draw, r.n_evaluations) for r in records] == [
+        (r.phase, r.draw, r.n_evaluations) for r in seen
+    ]
     assert all(type(record) is kmc.Progress for record in records)
-    assert [r.phase for r in records].count("start") == [r.phase for r in records].count("done") == 1
+    assert (
+        [r.phase for r in records].count("start") == [r.phase for r in records].count("done") == 1
+    )
 
 
 def test_nothing_is_evaluated_before_the_loop():
@@ -121,7 +126,9 @@ def test_leaving_the_loop_gives_no_advice_to_raise_the_budget():
     run = iterate()
     while next(run).draw < 5:
         pass
-    assert not any("max_evaluations." in sentence for sentence in json.loads(run.result().attrs["warnings"]))
+    assert not any(
+        "max_evaluations." in sentence for sentence in json.loads(run.result().attrs["warnings"])
+    )
     run = iterate(draws=5000, max_evaluations=400)
     list(run)
     with pytest.warns(kmc.KmcWarning, match=r"Only \d+ of 5000 draws per chain .*max_evaluations"):
@@ -140,7 +147,9 @@ def test_an_exception_keeps_the_draws_so_far():
     assert list(run) == []
 
 
-@pytest.mark.parametrize("call", [2, 5 + 4 * 9 + 3, 5 + 4 * 30 + 4 * 12 + 2], ids=["start", "warm-up", "draws"])
+@pytest.mark.parametrize(
+    "call", [2, 5 + 4 * 9 + 3, 5 + 4 * 30 + 4 * 12 + 2], ids=["start", "warm-up", "draws"]
+)
 def test_an_interruption_in_the_function_keeps_the_draws_so_far(call):
     run = iterate(Failing(KeyboardInterrupt(), call))
     with pytest.raises(KeyboardInterrupt):
@@ -180,7 +189,9 @@ def test_a_seed_is_recorded_so_that_it_can_be_used_again():
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_run_shows_where_it_is():
-    run = kmc.iterate(lambda x: -0.5 * float(x @ x), dim=2, sampler="random-walk", draws=5, warmup=0, seed=1)
+    run = kmc.iterate(
+        lambda x: -0.5 * float(x @ x), dim=2, sampler="random-walk", draws=5, warmup=0, seed=1
+    )
     assert repr(run) == "<kmc run: not started>"
     for _ in run:
         pass

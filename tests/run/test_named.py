@@ -21,7 +21,9 @@ SMALL = kmc.KernelHMC(learning_share=0.1)
 
 
 def log_density(parameters, alpha):
-    """Gamma(4, rate 2), Beta(2.5, 1.5), Dirichlet(alpha), two standard normals and a uniform correlation matrix."""
+    """Gamma(4, rate 2), Beta(2.5, 1.5), Dirichlet(alpha), two standard normals and a uniform
+    correlation matrix.
+    """
     s, u, w = parameters["s"], parameters["u"], parameters["w"]
     return (
         3 * np.log(s)
@@ -57,7 +59,15 @@ VARIABLES = {
 
 @pytest.fixture(scope="module")
 def idata():
-    return kmc.sample(MODEL, sampler=SMALL, draws=120, max_evaluations=1200, seed=2, progress=False, save_warmup=True)
+    return kmc.sample(
+        MODEL,
+        sampler=SMALL,
+        draws=120,
+        max_evaluations=1200,
+        seed=2,
+        progress=False,
+        save_warmup=True,
+    )
 
 
 def check(idata):
@@ -71,7 +81,9 @@ def check(idata):
     for name, value in MODEL.constrain(x.reshape(-1, MODEL.dim)).items():
         np.testing.assert_array_equal(idata["posterior"][name].values.reshape(value.shape), value)
     at = x[1, 7]
-    assert idata["sample_stats"]["lp"].values[1, 7] == pytest.approx(MODEL.call(at) + MODEL.log_jacobian(at))
+    assert idata["sample_stats"]["lp"].values[1, 7] == pytest.approx(
+        MODEL.call(at) + MODEL.log_jacobian(at)
+    )
 
 
 def test_draws_have_names_dimensions_and_labels(idata):
@@ -96,7 +108,9 @@ def test_a_netcdf_file_gives_the_same_back(idata, tmp_path):
 
 
 def test_means_are_those_of_the_posterior(idata):
-    """And second moments, each within four and a half standard errors by ArviZ's effective sample size."""
+    """And second moments, each within four and a half standard errors by ArviZ's effective sample
+    size.
+    """
     posterior = idata["posterior"]
     known = {
         "s": (stats.gamma(4, scale=0.5), posterior["s"]),
@@ -104,7 +118,10 @@ def test_means_are_those_of_the_posterior(idata):
         "u": (stats.beta(2.5, 1.5), posterior["u"]),
         "rho": (stats.uniform(-1, 2), posterior["factor"][:, :, 1, 0]),
         "m": (stats.norm(), posterior["m"][:, :, 1]),
-    } | {f"w{k}": (stats.beta(ALPHA[k], ALPHA.sum() - ALPHA[k]), posterior["w"][:, :, k]) for k in range(len(ALPHA))}
+    } | {
+        f"w{k}": (stats.beta(ALPHA[k], ALPHA.sum() - ALPHA[k]), posterior["w"][:, :, k])
+        for k in range(len(ALPHA))
+    }
     for name, (law, draws) in known.items():
         for power in (1, 2):
             values = np.asarray(draws.values) ** power
@@ -130,7 +147,9 @@ def test_diagnostics_read_named_draws(idata):
 
 def test_no_draws_have_names_too():
     result = to_arviz(MODEL, wide_trace(0), wide_trace(3))
-    assert result["posterior"]["w"].shape == (3, 0, 3) and result["warmup_posterior"]["w"].shape == (3, 3, 3)
+    assert result["posterior"]["w"].shape == (3, 0, 3) and result["warmup_posterior"][
+        "w"
+    ].shape == (3, 3, 3)
     assert result["unconstrained_posterior"]["x"].shape == (3, 0, MODEL.dim)
 
 
@@ -155,7 +174,9 @@ def first_evaluations(initial, model=MODEL):
         return log_density(parameters, alpha)
 
     watching = dataclasses.replace(model, log_density=watched, dim=None)
-    kmc.sample(watching, initial=initial, sampler="random-walk", draws=2, warmup=0, seed=0, progress=False)
+    kmc.sample(
+        watching, initial=initial, sampler="random-walk", draws=2, warmup=0, seed=0, progress=False
+    )
     return seen[:4]
 
 
@@ -163,7 +184,9 @@ def first_evaluations(initial, model=MODEL):
 @pytest.mark.parametrize("kind", ["arrays", "mappings", "vectors", "the model's own"])
 def test_start_points_by_name(kind):
     each = [{name: value[i] for name, value in START.items()} for i in range(4)]
-    model = dataclasses.replace(MODEL, initial=START, dim=None) if kind == "the model's own" else MODEL
+    model = (
+        dataclasses.replace(MODEL, initial=START, dim=None) if kind == "the model's own" else MODEL
+    )
     initial = {"arrays": START, "mappings": each, "vectors": MODEL.start_points(START, 4)}.get(kind)
     seen = first_evaluations(initial, model)
     for name, value in START.items():
@@ -171,7 +194,10 @@ def test_start_points_by_name(kind):
 
 
 def test_a_start_outside_the_support_is_named():
-    with pytest.raises(ValueError, match=r"initial: the parameter 'u' has the value 1.5 in point 2: expected numbers"):
+    with pytest.raises(
+        ValueError,
+        match=r"initial: the parameter 'u' has the value 1.5 in point 2: expected numbers",
+    ):
         first_evaluations(START | {"u": np.array([0.1, 0.4, 1.5, 0.9])})
 
 
@@ -186,5 +212,7 @@ def test_the_same_model_by_hand_gives_the_same_draws():
         kmc.sample(target, sampler="random-walk", draws=20, warmup=20, seed=3, progress=False)
         for target in (MODEL, Model(vector, MODEL.dim))
     )
-    np.testing.assert_array_equal(with_names["unconstrained_posterior"]["x"], without["posterior"]["x"])
+    np.testing.assert_array_equal(
+        with_names["unconstrained_posterior"]["x"], without["posterior"]["x"]
+    )
     assert json.loads(without.attrs["warnings"]) == json.loads(with_names.attrs["warnings"])

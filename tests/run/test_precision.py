@@ -9,7 +9,9 @@ import kmc
 from kmc.run.budget import largest_error
 
 QUIET = {"progress": False, "sampler": "adaptive-metropolis"}
-MODEL = kmc.Model(lambda p: -0.5 * p["a"] ** 2 - p["b"], parameters={"a": kmc.Real(), "b": kmc.Positive()})
+MODEL = kmc.Model(
+    lambda p: -0.5 * p["a"] ** 2 - p["b"], parameters={"a": kmc.Real(), "b": kmc.Positive()}
+)
 
 
 def normal(x):
@@ -22,11 +24,16 @@ def test_the_run_ends_when_errors_are_small_enough():
     assert largest_error(draws) <= 0.1 and 25 <= draws.shape[1] < 5000
     assert largest_error(draws[:, : int(draws.shape[1] / 1.1) - 1]) > 0.1
     assert "few-draws" not in json.loads(idata.attrs["warning_codes"])
-    assert np.all(np.abs(draws.mean(axis=(0, 1))) < 0.4) and np.all(np.abs(draws.std(axis=(0, 1)) - 1.0) < 0.4)
+    assert np.all(np.abs(draws.mean(axis=(0, 1))) < 0.4) and np.all(
+        np.abs(draws.std(axis=(0, 1)) - 1.0) < 0.4
+    )
 
 
 def test_it_is_a_prefix_of_a_longer_run():
-    short, long = (kmc.sample(normal, dim=1, draws=800, warmup=100, seed=2, precision=p, **QUIET) for p in (0.2, None))
+    short, long = (
+        kmc.sample(normal, dim=1, draws=800, warmup=100, seed=2, precision=p, **QUIET)
+        for p in (0.2, None)
+    )
     n = short["posterior"].sizes["draw"]
     np.testing.assert_array_equal(short["posterior"]["x"], long["posterior"]["x"][:, :n])
 
@@ -38,7 +45,9 @@ def test_errors_are_those_of_the_parameters_with_names():
 
 
 def test_a_run_that_ends_before_is_told():
-    with pytest.warns(kmc.KmcWarning, match=r"errors of up to 0\.\d+ standard .* precision=0\.01 needs about"):
+    with pytest.warns(
+        kmc.KmcWarning, match=r"errors of up to 0\.\d+ standard .* precision=0\.01 needs about"
+    ):
         kmc.sample(normal, dim=2, draws=60, warmup=100, seed=4, precision=0.01, **QUIET)
 
 
@@ -76,5 +85,7 @@ def test_a_store_is_resumed_to_the_same_end(tmp_path):
 
 @pytest.mark.parametrize("precision", [0.0, -1.0, np.nan])
 def test_it_has_to_be_positive(precision):
-    with pytest.raises(ValueError, match="precision=.*expected a positive, finite number of standard deviations"):
+    with pytest.raises(
+        ValueError, match="precision=.*expected a positive, finite number of standard deviations"
+    ):
         kmc.sample(normal, dim=1, precision=precision, **QUIET)

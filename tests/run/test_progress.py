@@ -18,7 +18,13 @@ def log_density(x):
 
 def records_of(target=log_density, **options):
     records = []
-    options = {"dim": 2, "sampler": "random-walk", "draws": 100, "seed": 1, "progress": False} | options
+    options = {
+        "dim": 2,
+        "sampler": "random-walk",
+        "draws": 100,
+        "seed": 1,
+        "progress": False,
+    } | options
     idata = kmc.sample(target, callback=records.append, **options)
     return records, idata
 
@@ -45,14 +51,18 @@ def test_the_ess_of_the_draws_at_the_last_look(independent_runs):
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_parameter_that_never_moves_has_no_ess():
     start = np.zeros((4, 2))
-    records, _ = records_of(lambda x: 0.0 if np.all(x == 0) else -math.inf, initial=start, draws=20, warmup=5)
+    records, _ = records_of(
+        lambda x: 0.0 if np.all(x == 0) else -math.inf, initial=start, draws=20, warmup=5
+    )
     assert all(math.isnan(record.ess) for record in records)
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 @pytest.mark.parametrize(("dim", "most"), [(2, 4.0), (60, 2.5)])
 def test_progress_costs_little(monkeypatch, dim, most):
-    """A draw enters few effective sample sizes, the fewer the more numbers it has; benchmarks/run.py takes the time."""
+    """A draw enters few effective sample sizes, the fewer the more numbers it has;
+    benchmarks/run.py takes the time.
+    """
     looked_at = []
 
     def counted(positions):
@@ -85,7 +95,9 @@ def test_times_of_a_run(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_compilation_does_not_count_for_the_pace(monkeypatch, capsys):
-    """An evaluation takes a second and the first jitted one compiles for an hour, on a clock that they move."""
+    """An evaluation takes a second and the first jitted one compiles for an hour, on a clock that
+    they move.
+    """
     from numba.core import event
 
     now = [0.0]
@@ -93,13 +105,16 @@ def test_compilation_does_not_count_for_the_pace(monkeypatch, capsys):
 
     def function(x):
         if now[0] == 50.0:
-            with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):  # of a callee within
+            # of a callee within
+            with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
                 now[0] += 3600.0
         now[0] += 1.0
         return log_density(x)
 
     records, _ = records_of(function, draws=None, max_evaluations=400, progress=True)
-    estimates = [record.elapsed + record.remaining for record in records[1:] if record.remaining is not None]
+    estimates = [
+        record.elapsed + record.remaining for record in records[1:] if record.remaining is not None
+    ]
     assert max(estimates) < 3600 + 420 and max(estimates[-100:]) >= 3990
     assert "kmc: compiling, 0 draws" in capsys.readouterr().err
     assert not event._registered["numba:compile"]

@@ -97,7 +97,8 @@ def build(draws, warmup):
 
 
 CASES = pytest.mark.parametrize(
-    ("draws", "warmup"), slow_except([(70, None), (5, 66), (5, 0), (0, None), (0, 7), (0, 0)], [(5, 66), (0, 0)])
+    ("draws", "warmup"),
+    slow_except([(70, None), (5, 66), (5, 0), (0, None), (0, 7), (0, 0)], [(5, 66), (0, 0)]),
 )
 
 

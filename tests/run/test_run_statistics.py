@@ -23,8 +23,12 @@ def chains(seed, correlation=0.0, draws=DRAWS):
 def warned(x, acceptance_rate=None, seed=0, independent_runs=2):
     rate = np.full(x.shape[:2], 0.85) if acceptance_rate is None else acceptance_rate
     accepted = np.random.default_rng(seed).random(x.shape[:2]) < rate
-    found = run_statistics(x, -0.5 * np.sum(x**2, axis=2), rate, accepted=accepted, independent_runs=independent_runs)
-    return found, set(by_code(problems_of(FinishedRun("kernel-hmc", found, [FACTS], x.shape[1], None), WARNINGS)))
+    found = run_statistics(
+        x, -0.5 * np.sum(x**2, axis=2), rate, accepted=accepted, independent_runs=independent_runs
+    )
+    return found, set(
+        by_code(problems_of(FinishedRun("kernel-hmc", found, [FACTS], x.shape[1], None), WARNINGS))
+    )
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
@@ -41,7 +45,8 @@ def test_slow_chains_do_not_drift_or_disagree():
 
 def test_probabilities_are_those_of_chance():
     found = [warned(chains(seed))[0] for seed in range(100, 140)]
-    for name in ("drift", "disagreement"):  # corrected for many columns: at most as frequent as they say
+    # corrected for many columns: at most as frequent as they say
+    for name in ("drift", "disagreement"):
         p = 10 ** np.array([row[name] for row in found])
         assert np.mean(p < 0.2) < 0.2 + 3 * np.sqrt(0.2 * 0.8 / len(p))
         assert np.any(p < 0.5)

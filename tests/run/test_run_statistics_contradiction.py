@@ -53,7 +53,9 @@ def test_a_run_without_a_surrogate_is_not_checked(replicate):
 def test_a_contradiction_is_a_warning_and_leaves_the_draws_unchanged(monkeypatch):
     good = sample()
     monkeypatch.setattr(outcome, "contradiction", lambda *_: "they differ by 7.0 standard errors")
-    with pytest.warns(kmc.KmcWarning, match=r"disagree, as they differ by 7.0 standard .* \[surrogate-disagrees\]"):
+    with pytest.warns(
+        kmc.KmcWarning, match=r"disagree, as they differ by 7.0 standard .* \[surrogate-disagrees\]"
+    ):
         bad = sample()
     np.testing.assert_array_equal(bad.posterior["x"], good.posterior["x"])
 
@@ -65,7 +67,10 @@ def test_a_check_that_fails_loses_no_draws(error, monkeypatch):
 
     monkeypatch.setattr(outcome, "contradiction", fail)
     idata = sample()
-    assert idata.posterior.sizes["draw"] > 20 and "surrogate-disagrees" not in idata.attrs["warning_codes"]
+    assert (
+        idata.posterior.sizes["draw"] > 20
+        and "surrogate-disagrees" not in idata.attrs["warning_codes"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,11 @@ from tests.values import check_values, groups
 
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
 SMALL = kmc.KernelHMC(learning_share=0.02)
-FREEZING = {"kernel-hmc": SMALL, "adaptive-metropolis": kmc.AdaptiveMetropolis("freeze"), "random-walk": "random-walk"}
+FREEZING = {
+    "kernel-hmc": SMALL,
+    "adaptive-metropolis": kmc.AdaptiveMetropolis("freeze"),
+    "random-walk": "random-walk",
+}
 EVERY = FREEZING | {"vanishing adaptive-metropolis": kmc.AdaptiveMetropolis("vanishing")}
 EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 FEW = pytest.mark.parametrize(
@@ -23,11 +27,15 @@ FEW = pytest.mark.parametrize(
 )
 """Where samplers differ little: the others are in the weekly check."""
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to converge
+# most runs are too short to converge
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 
 
 def run(target=NORMAL, sampler=SMALL, **options):
-    return kmc.sample(target, **({"dim": 2, "sampler": sampler, "draws": 40, "seed": 1, "progress": False} | options))
+    return kmc.sample(
+        target,
+        **({"dim": 2, "sampler": sampler, "draws": 40, "seed": 1, "progress": False} | options),
+    )
 
 
 def positions(idata, group="posterior"):
@@ -38,7 +46,8 @@ def statistic(idata, name, group="sample_stats"):
     return np.asarray(idata[group][name])
 
 
-FROZEN = {"proposals", "surrogate", "evaluations", "final_state"}  # of kernel HMC only: see test_frozen_surrogates
+# of kernel HMC only: see test_frozen_surrogates
+FROZEN = {"proposals", "surrogate", "evaluations", "final_state"}
 
 
 def sentences(idata):
@@ -49,9 +58,11 @@ def sentences(idata):
 
 
 def errors(draws, exact):
-    """Mean, sd and tails of every coordinate, in standard errors from the draws' own effective sample size.
+    """Mean, sd and tails of every coordinate, in standard errors from the draws' own effective
+    sample size.
 
-    The 5 % and 95 % quantiles are tested by the share of draws below the true ones, the sd by the mean square.
+    The 5 % and 95 % quantiles are tested by the share of draws below the true ones, the sd by the
+    mean square.
     """
     low, high = np.quantile(exact, [0.05, 0.95], axis=0)
     center = exact.mean(axis=0)
@@ -80,18 +91,22 @@ BUDGETS = {
 }
 
 
-RUNS = {f"{kind}-{name}": (kind, name) for kind in BUDGETS for name in ("gaussian", "banana", "bimodal")}
+RUNS = {
+    f"{kind}-{name}": (kind, name) for kind in BUDGETS for name in ("gaussian", "banana", "bimodal")
+}
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), slow_except(RUNS, {"kernel-hmc-gaussian", "adaptive-metropolis-banana", "random-walk-bimodal"})
+    ("kind", "name"),
+    slow_except(RUNS, {"kernel-hmc-gaussian", "adaptive-metropolis-banana", "random-walk-bimodal"}),
 )
 def test_draws_have_the_right_distribution(kind, name):
     sampler, budget = BUDGETS[kind]
     if kind in ("random-walk", "adaptive-metropolis") and name == "banana":
         name = "mild banana"
     if kind == "random-walk" and name == "mild banana":
-        sampler = kmc.RandomWalkMetropolis(scale=np.array([12.0, 2.0]))  # the spread of the start says too little
+        # the spread of the start says too little
+        sampler = kmc.RandomWalkMetropolis(scale=np.array([12.0, 2.0]))
     target = TARGETS[name]
     idata = kmc.sample(target, dim=target.dim, sampler=sampler, seed=1, progress=False, **budget)
     check_values(idata, target, target.dim)
@@ -113,7 +128,8 @@ def test_evaluations_are_counted_exactly(sampler, chains):
     main = int(statistic(idata, "n_evaluations").sum())
     assert main == total - warmup
     sweeps = statistic(idata, "n_evaluations", "warmup_sample_stats")
-    if sampler is SMALL:  # the start, the batches of learning and the test of the surrogate come on top
+    # the start, the batches of learning and the test of the surrogate come on top
+    if sampler is SMALL:
         assert warmup > int(sweeps.sum())
     else:
         assert warmup == chains + 1 + int(sweeps.sum())  # the best start point is evaluated twice
@@ -121,7 +137,9 @@ def test_evaluations_are_counted_exactly(sampler, chains):
 
 @FEW
 def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
-    """Also for a noisy density: an estimate stays with its state and is never recomputed (pseudo-marginal)."""
+    """Also for a noisy density: an estimate stays with its state and is never recomputed
+    (pseudo-marginal).
+    """
     rng = np.random.default_rng(2)
     target = Counted(lambda x: NORMAL(x) + 0.5 * rng.standard_normal())
     idata = run(kmc.Model(target, 2, noisy=True), sampler, dim=None, draws=100, save_warmup=True)
@@ -130,7 +148,10 @@ def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
         assert x.tobytes() not in known, "a point was evaluated twice"
         known[x.tobytes()] = value
     for group in ("", "warmup_"):
-        x, lp = positions(idata, f"{group}posterior"), statistic(idata, "lp", f"{group}sample_stats")
+        x, lp = (
+            positions(idata, f"{group}posterior"),
+            statistic(idata, "lp", f"{group}sample_stats"),
+        )
         stored = np.array([[known[row.tobytes()] for row in chain] for chain in x])
         np.testing.assert_array_equal(lp, stored)
     moved = np.any(np.diff(positions(idata), axis=1) != 0, axis=2)
@@ -145,12 +166,15 @@ def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
         target = Counted(NORMAL)
         idata = run(target, sampler, chains=chains, draws=None, max_evaluations=budget)
         assert target.n == idata.attrs["n_evaluations"] <= budget
-        assert budget - target.n < max(2 * chains, 9)  # what is left is less than a sweep, or the first points, cost
+        # what is left is less than a sweep, or the first points, cost
+        assert budget - target.n < max(2 * chains, 9)
         main = idata.attrs["n_evaluations"] - idata.attrs["n_evaluations_warmup"]
         assert int(statistic(idata, "n_evaluations").sum()) == main
         drawn = positions(idata).shape[1]
         if drawn:
-            assert not any("draws per chain were made" in s or "has no draws" in s for s in sentences(idata))
+            assert not any(
+                "draws per chain were made" in s or "has no draws" in s for s in sentences(idata)
+            )
         else:
             assert "has no draws: raise max_evaluations" in sentences(idata)[0]
 
@@ -173,7 +197,8 @@ def test_warm_up_and_draws_are_as_many_as_asked(sampler, warmup):
     sweeps = SMALL.burn_in if sampler is SMALL else warmup
     assert positions(idata, "warmup_posterior").shape == (4, sweeps, 2)
     assert idata.attrs["tuning_steps"] == sweeps
-    if sampler is SMALL:  # the first points are 12 at least; tests of the surrogate, and points elsewhere, come on top
+    # the first points are 12 at least; tests of the surrogate, and points elsewhere, come on top
+    if sampler is SMALL:
         assert idata.attrs["surrogate_n_values"] <= max(12, 4 * warmup) + 12 + 4
 
 
@@ -236,7 +261,8 @@ def test_the_start_points_are_not_changed(sampler):
     target = Counted(NORMAL)
     run(target, sampler, initial=initial)
     np.testing.assert_array_equal(initial, copy)
-    np.testing.assert_array_equal(target.points[:6], initial)  # all are used, in order, even more than chains
+    # all are used, in order, even more than chains
+    np.testing.assert_array_equal(target.points[:6], initial)
     same(run(sampler=sampler, initial=initial), run(sampler=sampler, initial=initial.tolist()))
 
 
@@ -262,12 +288,17 @@ def test_the_layout_of_the_results(sampler):
     if sampler is not SMALL:
         expected = {"random-walk", "differential-evolution", "independence"}
     assert {MOVES[m] for m in np.unique(moves)} <= expected
-    np.testing.assert_array_equal(statistic(idata, "lp"), [[NORMAL(x) for x in c] for c in positions(idata)])
+    np.testing.assert_array_equal(
+        statistic(idata, "lp"), [[NORMAL(x) for x in c] for c in positions(idata)]
+    )
     options = kmc.RandomWalkMetropolis() if sampler == "random-walk" else sampler
     attrs = idata.attrs
     assert attrs["sampler"] == options.name
     assert json.loads(attrs["settings"]) == json.loads(json.dumps(dataclasses.asdict(options)))
-    assert (attrs["inference_library"], attrs["inference_library_version"]) == ("kmc", kmc.__version__)
+    assert (attrs["inference_library"], attrs["inference_library_version"]) == (
+        "kmc",
+        kmc.__version__,
+    )
     assert (
         attrs["seed"] == 1
         and attrs["chains"] == 3
@@ -310,7 +341,9 @@ def test_arviz_reads_and_writes_a_run(sampler, tmp_path):
     assert groups(back) == groups(idata)
     same(back, idata)
     assert dict(back.attrs) == dict(idata.attrs)
-    np.testing.assert_array_equal(positions(back, "warmup_posterior"), positions(idata, "warmup_posterior"))
+    np.testing.assert_array_equal(
+        positions(back, "warmup_posterior"), positions(idata, "warmup_posterior")
+    )
 
 
 # Errors in the user's function
@@ -351,7 +384,9 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
     kept = []
     for k in places(target.n, reference.attrs["n_evaluations_warmup"], seed=1):
         cause = ZeroDivisionError("a rate of zero")
-        with pytest.raises(kmc.EvaluationError, match=r"ZeroDivisionError: a rate of zero, at x = \[") as caught:
+        with pytest.raises(
+            kmc.EvaluationError, match=r"ZeroDivisionError: a rate of zero, at x = \["
+        ) as caught:
             run(Failing(k, cause), sampler)
         error = caught.value
         assert error.__cause__ is cause
@@ -364,7 +399,9 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
     assert kept[3] > reference.attrs["tuning_steps"] and kept[4] == total - 1
 
 
-@pytest.mark.parametrize("sampler", slow_except(EVERY, {"vanishing adaptive-metropolis", "random-walk"}))
+@pytest.mark.parametrize(
+    "sampler", slow_except(EVERY, {"vanishing adaptive-metropolis", "random-walk"})
+)
 def test_an_interruption_returns_the_draws_so_far(sampler):
     """Of kernel HMC in every check, too: test_recorder_resume.py interrupts it again and again."""
     target = Counted(NORMAL)
@@ -376,7 +413,11 @@ def test_an_interruption_returns_the_draws_so_far(sampler):
         assert "interrupted" in sentences(idata)[0]
         assert idata.attrs["n_evaluations"] == k + 1
         kept.append(check_prefix(idata, reference))
-    assert kept[:2] == [0, 0] and kept == sorted(kept) and kept[-1] == reference.attrs["tuning_steps"] + 39
+    assert (
+        kept[:2] == [0, 0]
+        and kept == sorted(kept)
+        and kept[-1] == reference.attrs["tuning_steps"] + 39
+    )
 
 
 @pytest.mark.parametrize("returned", [None, "a", np.zeros(2), 1j, np.nan, np.inf])
@@ -426,12 +467,18 @@ def test_a_callback_sees_every_sweep_and_can_stop(sampler):
     reference = run(sampler=sampler, callback=records.append, save_warmup=True)
     counts = [r.n_evaluations for r in records]
     assert counts == sorted(counts) and counts[-1] == reference.attrs["n_evaluations"]
-    assert records[-1].phase == "done" and {r.phase for r in records[1:]} == {"warmup", "sampling", "done"}
+    assert records[-1].phase == "done" and {r.phase for r in records[1:]} == {
+        "warmup",
+        "sampling",
+        "done",
+    }
     assert records[0].phase == "start" and records[0].n_evaluations == 0
     drawn = [r.draw for r in records if r.phase != "done"]
     assert drawn[-1] == 40 and set(np.diff(drawn)) <= {0, 1}
     deciding = [r for r in records[5:] if sampler is not SMALL or r.phase != "warmup"]
-    assert all(0 <= r.acceptance_rate <= 1 for r in deciding) and all(r.draws == 40 for r in records)
+    assert all(0 <= r.acceptance_rate <= 1 for r in deciding) and all(
+        r.draws == 40 for r in records
+    )
     for stop in (3, len(records) // 2, len(records) - 5):
         seen = []
         idata = run(
@@ -440,7 +487,11 @@ def test_a_callback_sees_every_sweep_and_can_stop(sampler):
             save_warmup=True,
         )
         assert len(seen) in (stop, stop + 1)  # and the last word
-        assert seen[-1].n_evaluations == idata.attrs["n_evaluations"] == records[stop - 1].n_evaluations
+        assert (
+            seen[-1].n_evaluations
+            == idata.attrs["n_evaluations"]
+            == records[stop - 1].n_evaluations
+        )
         check_prefix(idata, reference)
         made = positions(idata).shape[1]
         assert made == records[stop - 1].draw
@@ -474,7 +525,12 @@ def test_an_exception_in_a_callback_keeps_the_draws_so_far():
 def test_one_start_point_of_positive_density_is_enough():
     initial = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 60.0], [-50.0, 50.0]])
     for sampler in ("adaptive-metropolis", "random-walk"):
-        idata = run(lambda x: NORMAL(x) if np.all(np.abs(x) < 3) else -np.inf, sampler, initial=initial, draws=100)
+        idata = run(
+            lambda x: NORMAL(x) if np.all(np.abs(x) < 3) else -np.inf,
+            sampler,
+            initial=initial,
+            draws=100,
+        )
         assert positions(idata).shape == (4, 100, 2)
 
 
@@ -483,7 +539,11 @@ def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
     """Every proposal has density zero."""
     initial = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 60.0], [-50.0, 50.0]])
     idata = run(
-        lambda x: 0.0 if np.all(x == 0) else -np.inf, initial=initial, warmup=5, draws=None, max_evaluations=100
+        lambda x: 0.0 if np.all(x == 0) else -np.inf,
+        initial=initial,
+        warmup=5,
+        draws=None,
+        max_evaluations=100,
     )
     assert np.all(positions(idata) == 0)
 
@@ -500,7 +560,9 @@ def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
 def test_awkward_densities(target):
     idata = run(target, draws=50, warmup=8)
     assert positions(idata).shape == (4, 50, 2) and np.ptp(positions(idata)) > 0.5
-    np.testing.assert_array_equal(statistic(idata, "lp"), [[target(x) for x in c] for c in positions(idata)])
+    np.testing.assert_array_equal(
+        statistic(idata, "lp"), [[target(x) for x in c] for c in positions(idata)]
+    )
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,4 +1,6 @@
-"""What is known of a model with a simulator, and what its surrogate makes of it, held to the model itself."""
+"""What is known of a model with a simulator, and what its surrogate makes of it, held to the model
+itself.
+"""
 
 import concurrent.futures
 import warnings
@@ -49,14 +51,19 @@ LIKELIHOODS = {
 def model_of(name, **parameters):
     simulator, likelihood = LIKELIHOODS[name]
     return kmc.Model(
-        simulator=simulator, inputs=["start", "rate"], likelihood=likelihood, parameters={**PRIORS, **parameters}
+        simulator=simulator,
+        inputs=["start", "rate"],
+        likelihood=likelihood,
+        parameters={**PRIORS, **parameters},
     )
 
 
 def evaluated(model, points):
     """Log-densities and outputs as the surrogate gets them."""
     found = [evaluate_point(model, x) for x in points]
-    return np.array([one.log_density for one in found]), structured(model).outputs([one.blobs for one in found])
+    return np.array([one.log_density for one in found]), structured(model).outputs(
+        [one.blobs for one in found]
+    )
 
 
 def points_of(model, n, seed=1):
@@ -100,15 +107,21 @@ def fitted_to(model, n, seed):
 
 
 def literal(model, process, x):
-    """The log-density by the likelihood's own code, at outputs that are predicted component by component."""
+    """The log-density by the likelihood's own code, at outputs that are predicted component by
+    component.
+    """
     (likelihood,) = model.simulation.likelihoods.values()
     eta = np.full(np.sum(~likelihood.missing), np.nan)
     for own in process.regressions:
         components = own.regression.values(x[None, own.group.inputs])[0]
         eta[own.group.rows] = own.components.offset + own.components.basis @ components
-    link = {"LogNormal": np.exp, "Poisson": np.exp, "NegativeBinomial": np.exp}.get(type(likelihood).__name__)
+    link = {"LogNormal": np.exp, "Poisson": np.exp, "NegativeBinomial": np.exp}.get(
+        type(likelihood).__name__
+    )
     link = link or (
-        (lambda e: 1 / (1 + np.exp(-e))) if type(likelihood).__name__ in ("Binomial", "Bernoulli") else None
+        (lambda e: 1 / (1 + np.exp(-e)))
+        if type(likelihood).__name__ in ("Binomial", "Bernoulli")
+        else None
     )
     outputs = np.full(likelihood.observed.shape, np.nan)
     outputs[~likelihood.missing] = eta if link is None else link(eta)
@@ -122,7 +135,9 @@ def two_groups():
     data = np.exp(-times) + 0.05 * np.cos(9 * times)
     data[3] = np.nan
     return kmc.Model(
-        simulator=lambda p: np.stack([p["start"] * np.exp(-p["rate"] * times), p["start"] / (1 + times)]),
+        simulator=lambda p: np.stack(
+            [p["start"] * np.exp(-p["rate"] * times), p["start"] / (1 + times)]
+        ),
         likelihood=of.Normal(np.stack([data, 1.1 * data]), sd=["scale", np.array([[0.1], [0.2]])]),
         parameters={**PRIORS, "scale": kmc.LogNormal(-1, 0.5, shape=(2, 1))},
     )
@@ -138,7 +153,7 @@ def known_errors():
 
 
 def subjects():
-    """Three subjects with rates of a hierarchical prior: their mean has one itself, and a known sd."""
+    """Three subjects with rates of a hierarchical prior, whose mean has one itself, of known sd."""
     times = np.linspace(0.1, 2.0, 7)
     return kmc.Model(
         simulator=lambda p: p["start"] * np.exp(-p["rates"][:, None] * times),
@@ -164,7 +179,9 @@ def test_the_structure_is_the_log_density(make):
     points = points_of(model, 200)
     values, outputs = evaluated(model, points)
     found = structured(model)
-    np.testing.assert_allclose(log_densities(found.structure, points, outputs), values, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(
+        log_densities(found.structure, points, outputs), values, rtol=2e-3, atol=2e-3
+    )
     assert found.holds(points, values, outputs) and not found.holds(points, values + 1.0, outputs)
     check_structure(found.structure, model.dim)
 
@@ -182,7 +199,9 @@ def test_an_emulator_implies_the_log_density_of_its_outputs(make):
         n = len(process.jit_state.offset)
         assert n == len(own.components.offset) or n <= 2 * (own.components.basis.shape[1] + 1)
         along = differences(lambda z: values_and_gradients(process.jit_state, z[None])[0][0], z[0])
-        np.testing.assert_allclose(gradient[0], along, rtol=1e-4, atol=1e-4 * (1 + np.abs(along).max()))
+        np.testing.assert_allclose(
+            gradient[0], along, rtol=1e-4, atol=1e-4 * (1 + np.abs(along).max())
+        )
 
 
 def test_it_is_right_where_it_has_learned_and_knows_where_it_is_not():
@@ -195,7 +214,9 @@ def test_it_is_right_where_it_has_learned_and_knows_where_it_is_not():
     assert np.median(np.abs(errors[typical])) < 0.1
     assert np.mean(np.abs(errors[typical]) < 3.0 * sds[typical] + 0.05) > 0.9
     covariances = process.covariances(points[typical][:30])
-    np.testing.assert_allclose(np.sqrt(np.diag(covariances)), process.standard_deviations(points[typical][:30]))
+    np.testing.assert_allclose(
+        np.sqrt(np.diag(covariances)), process.standard_deviations(points[typical][:30])
+    )
     assert np.linalg.eigvalsh(covariances).min() > -1e-8 * covariances.max()
 
 
@@ -219,7 +240,8 @@ OPTIONS = {"seed": 1, "progress": False}
 def test_draws_are_those_of_the_closed_form():
     model, mean, covariance = linear()
     idata = kmc.sample(model, max_evaluations=1500, draws=None, **OPTIONS)
-    assert idata.attrs["n_evaluations_warmup"] < 150  # of the outputs or of the log-density, which is quadratic
+    # of the outputs or of the log-density, which is quadratic
+    assert idata.attrs["n_evaluations_warmup"] < 150
     draws = idata.posterior["b"].values.reshape(-1, 3)
     error = np.sqrt(np.diag(covariance) / len(draws) * 2.0)
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - mean), 4 * error)
@@ -229,14 +251,26 @@ def test_draws_are_those_of_the_closed_form():
 
 @pytest.mark.slow
 def test_a_sharp_curved_posterior_needs_few_simulations():
-    """Two decays with narrow errors from prior starts: learning the log-density takes twice as many."""
+    """Two decays with narrow errors from prior starts: learning the log-density takes twice as
+    many.
+    """
 
     def curve(p):
         return p["a"] * np.exp(-p["k"] * TIMES) + np.exp(-p["l"] * TIMES)
 
     data = curve({"a": 2.0, "k": 3.0, "l": 0.5}) * (1 + 0.02 * np.sin(7 * TIMES))
-    priors = {"a": kmc.LogNormal(0, 1), "k": kmc.LogNormal(0, 1), "l": kmc.LogNormal(0, 1), "s": kmc.LogNormal(-3, 1)}
-    model = kmc.Model(simulator=curve, inputs=["a", "k", "l"], likelihood=of.LogNormal(data, sd="s"), parameters=priors)
+    priors = {
+        "a": kmc.LogNormal(0, 1),
+        "k": kmc.LogNormal(0, 1),
+        "l": kmc.LogNormal(0, 1),
+        "s": kmc.LogNormal(-3, 1),
+    }
+    model = kmc.Model(
+        simulator=curve,
+        inputs=["a", "k", "l"],
+        likelihood=of.LogNormal(data, sd="s"),
+        parameters=priors,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         idata = kmc.sample(model, max_evaluations=600, draws=None, **OPTIONS)
@@ -313,12 +347,17 @@ def test_outputs_that_predict_worse_than_the_log_density_are_left():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         idata = kmc.sample(model, max_evaluations=600, draws=None, **OPTIONS)
-    assert "surrogate_components" not in idata.attrs and idata.sample_stats["acceptance_rate"].mean() > 0.7
+    assert (
+        "surrogate_components" not in idata.attrs
+        and idata.sample_stats["acceptance_rate"].mean() > 0.7
+    )
 
 
 @pytest.fixture(scope="module")
 def noisy_line():
-    """A line with an unknown error, the density on a grid of its three parameters, and other data of the same kind."""
+    """A line with an unknown error, the density on a grid of its three parameters, and other data
+    of the same kind.
+    """
 
     def line(p):
         return p["a"] + p["b"] * TIMES
@@ -341,7 +380,10 @@ def moments_of_line(data):
         means.append(covariance @ design.T @ data / sd**2)
         squares.append(np.diag(covariance) + means[-1] ** 2)
         whole = sd**2 * np.eye(7) + 4 * design @ design.T
-        logs.append(stats.multivariate_normal(np.zeros(7), whole).logpdf(data) + stats.norm(-1, 0.5).logpdf(np.log(sd)))
+        logs.append(
+            stats.multivariate_normal(np.zeros(7), whole).logpdf(data)
+            + stats.norm(-1, 0.5).logpdf(np.log(sd))
+        )
     weights = np.exp(np.array(logs) - max(logs))
     mean, square = (weights @ np.array(each) / weights.sum() for each in (means, squares))
     return mean, np.sqrt(square - mean**2)
@@ -352,7 +394,9 @@ def history_of(kind, line, model, path):
     if kind == "calls":
         return recorded_calls(line)
     n = {"result": 400, "short": 60, "store": 90}[kind]
-    found = kmc.sample(model, max_evaluations=n, draws=None, store=path if kind == "store" else None, **OPTIONS)
+    found = kmc.sample(
+        model, max_evaluations=n, draws=None, store=path if kind == "store" else None, **OPTIONS
+    )
     return path if kind == "store" else found
 
 
@@ -378,7 +422,9 @@ def test_simulations_for_other_data_are_used_again(noisy_line, tmp_path, kind):
     assert idata.attrs["n_history"] == len(given.x)
     assert idata.attrs["n_evaluations_warmup"] < fresh.attrs["n_evaluations_warmup"]
     draws = np.stack([idata.posterior[name].values.ravel() for name in "ab"], axis=1)
-    np.testing.assert_array_less(np.abs(draws.mean(axis=0) - mean), 4 * sd * np.sqrt(2.0 / len(draws)))
+    np.testing.assert_array_less(
+        np.abs(draws.mean(axis=0) - mean), 4 * sd * np.sqrt(2.0 / len(draws))
+    )
 
 
 def test_a_record_of_a_simulator_has_its_inputs(noisy_line):
@@ -404,7 +450,9 @@ def test_a_resumed_run_knows_the_outputs_of_its_history(noisy_line, tmp_path):
     whole = kmc.sample(other, draws=30, history=history, **OPTIONS)
     kmc.sample(other, draws=10, history=history, store=tmp_path / "again.zarr", **OPTIONS)
     resumed = kmc.sample(other, draws=30, store=tmp_path / "again.zarr", resume=True, **OPTIONS)
-    np.testing.assert_array_equal(resumed.posterior["a"].values[:, :10], whole.posterior["a"].values[:, :10])
+    np.testing.assert_array_equal(
+        resumed.posterior["a"].values[:, :10], whole.posterior["a"].values[:, :10]
+    )
 
 
 def test_a_store_without_draws_answers_from_its_outputs(tmp_path):

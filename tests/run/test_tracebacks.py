@@ -16,12 +16,15 @@ def fails(x):
 
 
 def shown(error):
-    """Functions in the traceback of an error that a notebook shows, but for those of the last frame."""
+    """Functions in the traceback of an error that a notebook shows, but for those of the last
+    frame.
+    """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return [
         frame.f_code.co_name
         for frame in frames[:-1]
-        if Path(frame.f_code.co_filename).is_relative_to(HOME) and not frame.f_locals.get("__tracebackhide__")
+        if Path(frame.f_code.co_filename).is_relative_to(HOME)
+        and not frame.f_locals.get("__tracebackhide__")
     ]
 
 

@@ -17,11 +17,14 @@ def noisy(sd):
 def test_noise_ends_the_run_at_the_start():
     target = Counted(noisy(1.0))
     with pytest.raises(
-        kmc.EvaluationError, match=r"returned .* and then .*, at x = .*pass kmc.Model\(..., noisy=True\)"
+        kmc.EvaluationError,
+        match=r"returned .* and then .*, at x = .*pass kmc.Model\(..., noisy=True\)",
     ):
         kmc.sample(target, draws=500, **QUIET)
     assert target.n == 5  # four start points, and the best of them again
-    np.testing.assert_array_equal(target.points[-1], target.points[int(np.argmax(target.values[:4]))])
+    np.testing.assert_array_equal(
+        target.points[-1], target.points[int(np.argmax(target.values[:4]))]
+    )
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
@@ -37,7 +40,10 @@ def test_the_second_evaluation_counts_and_changes_no_draw():
     checked = kmc.sample(target, draws=None, max_evaluations=200, **QUIET)
     assert checked.attrs["n_evaluations"] == len(target.points) <= 200
     plain = kmc.sample(
-        kmc.Model(lambda x: -0.5 * x @ x, 2, noisy=True), draws=None, max_evaluations=200, **{**QUIET, "dim": None}
+        kmc.Model(lambda x: -0.5 * x @ x, 2, noisy=True),
+        draws=None,
+        max_evaluations=200,
+        **{**QUIET, "dim": None},
     )
     x, y = (idata.posterior["x"].values for idata in (checked, plain))
     assert y.shape[1] - 1 <= x.shape[1] <= y.shape[1]

@@ -15,8 +15,12 @@ CENTERS, SDS, SHARES = np.array([[3.0], [-3.0]]), np.array([1.0, 0.5]), np.array
 
 
 def two_widths(x):
-    """Modes of unequal width in five dimensions: points of the wide one are far below the top of the other."""
-    heights = np.log(SHARES) - 5 * np.log(SDS) - 0.5 * np.sum(((x - CENTERS) / SDS[:, None]) ** 2, axis=1)
+    """Modes of unequal width in five dimensions: points of the wide one are far below the top of
+    the other.
+    """
+    heights = (
+        np.log(SHARES) - 5 * np.log(SDS) - 0.5 * np.sum(((x - CENTERS) / SDS[:, None]) ** 2, axis=1)
+    )
     return float(np.logaddexp(*heights))
 
 
@@ -26,11 +30,14 @@ def draws_of(mode, n, rng, spread=1.0):
 
 STATE = gaussian_state(np.zeros(5), centers=[np.full(5, 4.5)], coefficients=[55.6], rate=1.0)
 DENSITY = Density((Component(IDENTITY, Whitening(np.zeros(5), np.eye(5), np.eye(5)), STATE),))
-"""A normal mode, which is wide, and a narrow one that is higher, with a deep valley between them."""
+"""A normal mode, which is wide, and a narrow one that is higher, with a deep valley between them.
+"""
 
 
 def in_the_narrow_mode(n, rng):
-    """Draws (n, 5), and the mode's mass relative to that of the other, which is that of a normal density."""
+    """Draws (n, 5), and the mode's mass relative to that of the other, which is that of a normal
+    density.
+    """
     law = stats.multivariate_t(np.full(5, 4.5), 0.07 * np.eye(5), 8)
     x = law.rvs(40_000, random_state=rng)
     weights = np.exp(DENSITY.log_density(x) - law.logpdf(x) - 2.5 * np.log(2 * np.pi))
@@ -52,7 +59,8 @@ def test_a_wide_mode_without_draws_is_found_with_its_mass(evaluated, seed):
     (place,) = unvisited(DENSITY, *evaluated, draws, rng)
     assert place.x.sum() < 10 and place.value == DENSITY.log_density(place.x[None])[0]
     assert 0.15 < 1 / (1 + mass) < 0.5
-    assert abs(place.share - 1 / (1 + mass)) < 0.15  # entropies of some hundred draws, which depend on each other
+    # entropies of some hundred draws, which depend on each other
+    assert abs(place.share - 1 / (1 + mass)) < 0.15
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -65,7 +73,13 @@ def test_nothing_is_found_if_both_modes_have_draws(evaluated, seed):
 def test_a_high_value_far_from_all_draws_is_found_although_chains_of_the_surrogate_go_there():
     """The draws are a part of a normal mode, so that every chain that begins at them leaves it."""
     rng = np.random.default_rng(0)
-    normal = Density((Component(IDENTITY, Whitening(np.zeros(5), np.eye(5), np.eye(5)), gaussian_state(np.zeros(5))),))
+    normal = Density(
+        (
+            Component(
+                IDENTITY, Whitening(np.zeros(5), np.eye(5), np.eye(5)), gaussian_state(np.zeros(5))
+            ),
+        )
+    )
     draws = -1.0 + 0.05 * rng.standard_normal((300, 5))
     x = np.vstack([draws, np.full((1, 5), 0.3)])
     values = normal.log_density(x)
@@ -83,7 +97,10 @@ def test_a_run_says_that_its_draws_miss_a_mode_and_so_do_its_numbers():
         initial = np.vstack([draws_of(mode, 4, rng, 1.5) for mode in (0, 1)])
         options = {"draws": None, "max_evaluations": 1000, "seed": seed, "progress": False}
         run = kmc.sample(two_widths, dim=5, initial=initial, **options)
-        codes, far = json.loads(run.attrs["warning_codes"]), (run["posterior"]["x"].values.sum(axis=2) > 0).mean()
+        codes, far = (
+            json.loads(run.attrs["warning_codes"]),
+            (run["posterior"]["x"].values.sum(axis=2) > 0).mean(),
+        )
         assert ("unvisited-mode" in codes) == (far == 0)
         if far == 0:
             assert 0.05 < run.attrs["mass_left"] < 1.0

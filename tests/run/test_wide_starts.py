@@ -11,7 +11,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 
 
 def run(target, **options):
-    settings = {"dim": 2, "sampler": "random-walk", "draws": 5, "warmup": 0, "seed": 1, "progress": False}
+    settings = {
+        "dim": 2,
+        "sampler": "random-walk",
+        "draws": 5,
+        "warmup": 0,
+        "seed": 1,
+        "progress": False,
+    }
     return kmc.sample(target, **settings | options)
 
 
@@ -33,7 +40,9 @@ def test_a_box_of_another_size_is_found(size, independent_runs):
 
 @pytest.mark.slow
 def test_kernel_hmc_begins_there():
-    """A logistic growth curve's box, as PINTS has it: the surroundings of the start are not a million wide."""
+    """A logistic growth curve's box, as PINTS has it: the surroundings of the start are not a
+    million wide.
+    """
 
     def log_density(x):
         rate, capacity = x
@@ -52,7 +61,9 @@ def test_a_function_that_fails_far_away_does_not_hide_what_was_tried():
             raise OverflowError("too far")
         return -np.inf
 
-    with pytest.raises(ValueError, match=r"-inf at each of .*log_density raised OverflowError: too far.*initial="):
+    with pytest.raises(
+        ValueError, match=r"-inf at each of .*log_density raised OverflowError: too far.*initial="
+    ):
         run(fails_far_away)
 
 

@@ -8,12 +8,19 @@ from kmc.samplers.adapting import Moments, add_outer_product, forward_substituti
 def test_updates_of_a_cholesky_factor(dim):
     rng = np.random.default_rng(dim)
     root = np.linalg.cholesky(np.cov(rng.standard_normal((dim, 4 * dim))).reshape(dim, dim))
-    for v in (rng.standard_normal(dim), 1e3 * rng.standard_normal(dim), np.eye(dim)[-1], np.zeros(dim)):
+    for v in (
+        rng.standard_normal(dim),
+        1e3 * rng.standard_normal(dim),
+        np.eye(dim)[-1],
+        np.zeros(dim),
+    ):
         expected = root @ root.T + np.outer(v, v)
         add_outer_product(root, v.copy())
         np.testing.assert_allclose(root @ root.T, expected, rtol=1e-12)
         assert np.all(np.triu(root, 1) == 0) and np.all(np.diag(root) > 0)
-    np.testing.assert_allclose(root @ forward_substitution(root, v := rng.standard_normal(dim)), v, rtol=1e-9)
+    np.testing.assert_allclose(
+        root @ forward_substitution(root, v := rng.standard_normal(dim)), v, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("chains", [1, 4])

@@ -1,4 +1,6 @@
-"""Kernel adaptive Langevin: what it learns. Its stationary distribution is tested in tests/correctness."""
+"""Kernel adaptive Langevin: what it learns. Its stationary distribution is tested in
+tests/correctness.
+"""
 
 import numpy as np
 import pytest
@@ -28,7 +30,9 @@ def drive(state, sweeps, target=NORMAL):
 
 
 def ess(steps):
-    return worst_bulk_ess(np.array([step.position for step in steps if not step.warmup]).swapaxes(0, 1))
+    return worst_bulk_ess(
+        np.array([step.position for step in steps if not step.warmup]).swapaxes(0, 1)
+    )
 
 
 def test_walks_first_and_langevin_steps_after_the_first_fit():
@@ -65,13 +69,18 @@ def test_the_default_gradient_is_that_of_the_surrogate():
     assert learned.surrogate is not None
     h, x = 1e-4, np.array([5.0, 0.5])
     exact = [(BANANA(x + h * e) - BANANA(x - h * e)) / (2 * h) for e in np.eye(2)]
-    found = [(learned.log_density(x + h * e) - learned.log_density(x - h * e)) / (2 * h) for e in np.eye(2)]
+    found = [
+        (learned.log_density(x + h * e) - learned.log_density(x - h * e)) / (2 * h)
+        for e in np.eye(2)
+    ]
     np.testing.assert_allclose(found, exact, atol=0.3)
     noise = np.array([0.3, -0.2])
     step = langevin(learned, x, noise, step_size=0.1)
     whitening = learned.field.whitening
     z, gradient = whitening(x[None])[0], whitening.inverse.T @ np.array(found)
-    np.testing.assert_allclose(whitening(step.position[None])[0], z + 0.005 * gradient + 0.1 * noise, atol=1e-6)
+    np.testing.assert_allclose(
+        whitening(step.position[None])[0], z + 0.005 * gradient + 0.1 * noise, atol=1e-6
+    )
 
 
 class Failing:
@@ -88,7 +97,11 @@ def test_failed_fits_are_counted():
     state = started(AdaptiveLangevin(Failing()))
     drive(state, 50)
     report = state.report()
-    assert report["n_refits"] == 0 and report["n_failed_refits"] == 2 and "no fit today" in report["refit_error"]
+    assert (
+        report["n_refits"] == 0
+        and report["n_failed_refits"] == 2
+        and "no fit today" in report["refit_error"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,11 +125,17 @@ def test_wrong_options(options, error):
 
 
 def test_a_covariance_of_the_position_follows_the_curvature():
-    """A Gaussian's Hessian is that of the states, so that both steps have the same distribution there."""
-    state = started(AdaptiveLangevin(GaussianScore(), covariance="hessian", adaptation="freeze"), warmup=100)
+    """A Gaussian's Hessian is that of the states, so that both steps have the same distribution
+    there.
+    """
+    state = started(
+        AdaptiveLangevin(GaussianScore(), covariance="hessian", adaptation="freeze"), warmup=100
+    )
     drive(state, 100)
     learned, noise = state.proposers[0]._learner.learned, np.array([0.3, -1.0, 0.5])
-    one, other = (step(learned, np.ones(3), noise, step_size=0.5) for step in (langevin, riemannian))
+    one, other = (
+        step(learned, np.ones(3), noise, step_size=0.5) for step in (langevin, riemannian)
+    )
     np.testing.assert_allclose(one.position, other.position, atol=0.1)
     assert one.log_ratio == pytest.approx(other.log_ratio, abs=0.1)
     kinds = np.array([step.stats["move"] for step in drive(state, 100)])
@@ -128,7 +147,9 @@ WITH_HESSIAN = None, LiteKEF(n_basis=20), NystromKEF(n_basis=20), FiniteKEF(n_ba
 
 @pytest.mark.parametrize("estimator", WITH_HESSIAN)
 def test_hessians_of_estimators_and_of_the_default(estimator):
-    state = started(AdaptiveLangevin(estimator, covariance="hessian", max_states=100), BANANA, warmup=50)
+    state = started(
+        AdaptiveLangevin(estimator, covariance="hessian", max_states=100), BANANA, warmup=50
+    )
     steps = drive(state, 100, BANANA)
     kinds, moved = (np.array([step.stats[name] for step in steps]) for name in ("move", "accepted"))
     assert moved[kinds == LANGEVIN].mean() > 0.2
@@ -140,7 +161,9 @@ def test_hessians_of_estimators_and_of_the_default(estimator):
 
 def test_an_estimator_without_a_hessian_is_refused():
     estimator = kmc.scores.DenoisingAutoencoder()
-    with pytest.raises(TypeError, match=r"covariance='hessian', but estimator=Denoising.* no method hessian: use"):
+    with pytest.raises(
+        TypeError, match=r"covariance='hessian', but estimator=Denoising.* no method hessian: use"
+    ):
         AdaptiveLangevin(estimator, covariance="hessian")
     with pytest.raises(ValueError, match="covariance='local'"):
         AdaptiveLangevin(covariance="local")
@@ -151,7 +174,9 @@ def test_an_estimator_without_a_hessian_is_refused():
 
 @pytest.mark.parametrize(
     ("schedule", "expected"),
-    slow_except({"1": (1.0, np.log(1000 / 100)), "1/2": (0.5, 2 * (1000**0.5 - 100**0.5))}, {"1/2"}),
+    slow_except(
+        {"1": (1.0, np.log(1000 / 100)), "1/2": (0.5, 2 * (1000**0.5 - 100**0.5))}, {"1/2"}
+    ),
 )
 def test_updates_are_as_rare_as_the_schedule_says(schedule, expected):
     sampler = AdaptiveLangevin(GaussianScore(), schedule=schedule)
@@ -169,7 +194,9 @@ def test_updates_are_as_rare_as_the_schedule_says(schedule, expected):
 
 
 def test_wrong_schedules():
-    with pytest.raises(TypeError, match="schedule=0.5, but estimator=None has no method partial_fit"):
+    with pytest.raises(
+        TypeError, match="schedule=0.5, but estimator=None has no method partial_fit"
+    ):
         AdaptiveLangevin(schedule=0.5)
     with pytest.raises(ValueError, match="schedule=1.5"):
         AdaptiveLangevin(GaussianScore(), schedule=1.5)

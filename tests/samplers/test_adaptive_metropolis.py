@@ -1,10 +1,18 @@
-"""Adaptive Metropolis: what its proposals learn. Their stationary distribution is tested in tests/correctness."""
+"""Adaptive Metropolis: what its proposals learn. Their stationary distribution is tested in
+tests/correctness.
+"""
 
 import numpy as np
 import pytest
 
 from kmc.model.toys import Gaussian
-from kmc.samplers.adaptive_metropolis import EVOLUTION, INDEPENDENCE, LANGEVIN, WALK, AdaptiveMetropolis
+from kmc.samplers.adaptive_metropolis import (
+    EVOLUTION,
+    INDEPENDENCE,
+    LANGEVIN,
+    WALK,
+    AdaptiveMetropolis,
+)
 from kmc.samplers.base import MOVES, SamplerSetup
 from kmc.scores import GaussianScore, NystromKEF
 
@@ -93,7 +101,9 @@ def test_chains_that_are_not_pooled_do_not_know_of_each_other():
     ],
 )
 def test_wrong_moves(moves, error):
-    with pytest.raises(error, match=r"moves=.*expected a tuple of distinct names out of 'random-walk', "):
+    with pytest.raises(
+        error, match=r"moves=.*expected a tuple of distinct names out of 'random-walk', "
+    ):
         AdaptiveMetropolis(moves=moves)
 
 
@@ -108,7 +118,12 @@ def test_langevin_steps_come_with_the_first_fit_and_refits_at_sweeps_fixed_in_ad
     changes = 1 + np.flatnonzero(np.diff(refits, prepend=0))
     assert changes.tolist() == np.ceil(30 * 1.4 ** np.arange(7)).astype(int).tolist()
     first = np.flatnonzero(np.any(np.array(kinds) == LANGEVIN, axis=1))[0]
-    assert first >= 30 and set(np.concatenate(kinds[100:])) == {WALK, EVOLUTION, INDEPENDENCE, LANGEVIN}
+    assert first >= 30 and set(np.concatenate(kinds[100:])) == {
+        WALK,
+        EVOLUTION,
+        INDEPENDENCE,
+        LANGEVIN,
+    }
     probabilities = state.report()["move_probabilities"]
     assert sum(probabilities.values()) == pytest.approx(1.0) and min(probabilities.values()) >= 0.1
 
@@ -116,7 +131,9 @@ def test_langevin_steps_come_with_the_first_fit_and_refits_at_sweeps_fixed_in_ad
 def test_the_step_is_tuned_to_its_acceptance_rate():
     state = started(AdaptiveMetropolis(estimator=NystromKEF(n_basis=20)), warmup=1500)
     late = drive(state, 1500)[500:]
-    rates = np.concatenate([step.stats["acceptance_rate"][step.stats["move"] == LANGEVIN] for step in late])
+    rates = np.concatenate(
+        [step.stats["acceptance_rate"][step.stats["move"] == LANGEVIN] for step in late]
+    )
     assert len(rates) > 300 and abs(rates.mean() - 0.574) < 0.1
 
 
@@ -136,7 +153,11 @@ def test_an_estimator_that_fails_leaves_the_other_kinds():
     state = started(AdaptiveMetropolis(estimator=Failing()))
     drive(state, 150)
     facts = state.report()
-    assert facts["n_refits"] == 0 and facts["n_failed_refits"] == 5 and "no fit today" in facts["refit_error"]
+    assert (
+        facts["n_refits"] == 0
+        and facts["n_failed_refits"] == 5
+        and "no fit today" in facts["refit_error"]
+    )
     assert facts["move_probabilities"]["langevin"] == 0.0
 
 
@@ -145,7 +166,11 @@ def test_an_estimator_that_fails_leaves_the_other_kinds():
     [
         ({"estimator": GaussianScore}, TypeError, "is a class"),
         ({"estimator": object()}, TypeError, "no method fit"),
-        ({"estimator": GaussianScore(), "pooled": False}, ValueError, "pooled=False, but an estimator"),
+        (
+            {"estimator": GaussianScore(), "pooled": False},
+            ValueError,
+            "pooled=False, but an estimator",
+        ),
     ],
 )
 def test_errors_of_the_estimator(options, error, words):

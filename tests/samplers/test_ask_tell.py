@@ -16,7 +16,9 @@ START = np.random.default_rng(3).normal(0, 4, (4, 2))
 EVERY = {
     "kernel-hmc": kmc.KernelHMC(learning_share=0.2),
     "score-hmc": kmc.ScoreHMC(
-        kmc.scores.GaussianScore(), max_states=100, warmup_sampler=kmc.AdaptiveMetropolis(moves=("random-walk",))
+        kmc.scores.GaussianScore(),
+        max_states=100,
+        warmup_sampler=kmc.AdaptiveMetropolis(moves=("random-walk",)),
     ),
     "adaptive-metropolis": kmc.AdaptiveMetropolis(),
     "adaptive-langevin": kmc.AdaptiveLangevin(kmc.scores.GaussianScore()),
@@ -37,7 +39,9 @@ def started(sampler=kmc.AdaptiveMetropolis(), **options):  # noqa: B008
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", slow_except(list(EVERY), {"kernel-hmc", "adaptive-metropolis", "tempered"}))
+@pytest.mark.parametrize(
+    "name", slow_except(list(EVERY), {"kernel-hmc", "adaptive-metropolis", "tempered"})
+)
 def test_the_draws_are_those_of_sample(name):
     asked = {"draws": None, "max_evaluations": 450, "seed": 5, "initial": START, "chains": 3}
     idata = kmc.sample(TARGET, dim=2, sampler=EVERY[name], progress=False, **asked)
@@ -51,7 +55,8 @@ def test_the_draws_are_those_of_sample(name):
         if n % 3 == 0:
             state = pickle.loads(pickle.dumps(state))
     assert n == state.n_evaluations <= 450
-    draws = idata.posterior.sizes["draw"]  # the run evaluates its best start point again, and may have one draw fewer
+    # the run evaluates its best start point again, and may have one draw fewer
+    draws = idata.posterior.sizes["draw"]
     assert state.positions.shape[1] - 1 <= draws <= state.positions.shape[1]
     np.testing.assert_array_equal(state.positions[:, :draws], idata.posterior["x"].values)
     np.testing.assert_array_equal(state.log_density[:, :draws], idata.sample_stats["lp"].values)
@@ -60,7 +65,11 @@ def test_the_draws_are_those_of_sample(name):
 
 def test_a_number_of_draws():
     state = started(draws=20, warmup=5, max_evaluations=None)
-    assert state.positions.shape == (4, 0, 2) and state.log_density.shape == (4, 0) and state.report() == {}
+    assert (
+        state.positions.shape == (4, 0, 2)
+        and state.log_density.shape == (4, 0)
+        and state.report() == {}
+    )
     while not state.done:
         state.tell(values(state.ask()))
         assert state.warming_up == (state.n_evaluations < 4 * 6)
@@ -92,9 +101,15 @@ def test_warm_up_ends_when_told():
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ([1.0, 2.0], r"values has shape \(2,\): expected the log-densities of the 4 points last asked for"),
+        (
+            [1.0, 2.0],
+            r"values has shape \(2,\): expected the log-densities of the 4 points last asked for",
+        ),
         (0.0, r"values has shape \(\)"),
-        ([1.0, np.nan, 0.0, 0.0], r"values\[1\]=nan at the point \[.*expected a finite log-density, or -inf"),
+        (
+            [1.0, np.nan, 0.0, 0.0],
+            r"values\[1\]=nan at the point \[.*expected a finite log-density, or -inf",
+        ),
         ([1.0, 0.0, np.inf, 0.0], r"values\[2\]=inf at the point"),
         ([-np.inf] * 4, "-inf at every start point"),
         (["a"] * 4, "values does not convert to an array of numbers"),
@@ -128,7 +143,11 @@ def test_after_the_end():
     ("options", "error", "message"),
     [
         ({"max_evaluations": None}, ValueError, "draws=None and max_evaluations=None"),
-        ({"max_evaluations": 3}, ValueError, "max_evaluations=3: expected a whole number of at least 4"),
+        (
+            {"max_evaluations": 3},
+            ValueError,
+            "max_evaluations=3: expected a whole number of at least 4",
+        ),
         ({"draws": 0}, ValueError, "draws=0"),
         (
             {"chains": 5},

@@ -1,4 +1,6 @@
-"""Delayed acceptance: what is not evaluated. Its stationary distribution is tested in tests/correctness."""
+"""Delayed acceptance: what is not evaluated. Its stationary distribution is tested in
+tests/correctness.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,9 @@ def counts(steps):
 
 
 def test_rejected_proposals_are_not_evaluated():
-    """On a Gaussian with a fitted Gaussian nearly all that is evaluated is accepted, except for one in twenty."""
+    """On a Gaussian with a fitted Gaussian nearly all that is evaluated is accepted, except for one
+    in twenty.
+    """
     state = started(DelayedAcceptance(PLAIN, GaussianScore()), warmup=300)
     steps = drive(state, 1000)
     assert np.all(counts(steps[:30]) == 4)
@@ -87,7 +91,10 @@ class NoValues:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampler": kmc.RandomWalkMetropolis()}, "sampler=Random.*expected kmc.AdaptiveMetropolis"),
+        (
+            {"sampler": kmc.RandomWalkMetropolis()},
+            "sampler=Random.*expected kmc.AdaptiveMetropolis",
+        ),
         ({"estimator": NoValues()}, "estimator=.*has no method log_density"),
         ({"estimator": 3}, "estimator=3 has no method fit"),
         ({"max_states": "many"}, "max_states='many'"),
@@ -101,7 +108,7 @@ def test_wrong_options(options, message):
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_the_budget_counts_evaluations_only():
     idata = kmc.sample(
-        NORMAL, dim=3, sampler=DelayedAcceptance(PLAIN, GaussianScore()), draws=None, max_evaluations=400, seed=1,
-        progress=False,
+        NORMAL, dim=3, sampler=DelayedAcceptance(PLAIN, GaussianScore()), draws=None,
+        max_evaluations=400, seed=1, progress=False,
     )  # fmt: skip
     assert idata.attrs["n_evaluations"] <= 400 < 4 * idata.posterior.sizes["draw"] + 100

@@ -1,4 +1,6 @@
-"""Inner chains leave the surrogate invariant; many, side by side, are to the bit those of one after the other."""
+"""Inner chains leave the surrogate invariant; many, side by side, are to the bit those of one after
+the other.
+"""
 
 import numba
 import numpy as np
@@ -39,7 +41,9 @@ CHAINS, D = 40, 3
 INNER = InnerChainOptions(
     step_size=0.4, trajectory_length=2.0, independence_probability=0.2, small_step_probability=0.4
 )
-WALL = WallState(np.eye(D), np.zeros(D), np.array([0.5]), np.array([[2.0, 1.0, 0.0]]), np.zeros((0, D, D)))
+WALL = WallState(
+    np.eye(D), np.zeros(D), np.array([0.5]), np.array([[2.0, 1.0, 0.0]]), np.zeros((0, D, D))
+)
 
 
 def mixture(dim, n=9):
@@ -48,12 +52,17 @@ def mixture(dim, n=9):
 
 def ends(state, power, starts, options, rng, n_moves=3):
     """The ends of inner chains from all starts, and their reports."""
-    results = [inner_chain(state, power, rng, z, n_moves, options, mixture(starts.shape[1])) for z in starts]
+    results = [
+        inner_chain(state, power, rng, z, n_moves, options, mixture(starts.shape[1]))
+        for z in starts
+    ]
     return np.array([r.position for r in results]), results
 
 
 def antisymmetric(before, after):
-    """Functions of (z_0, z_K) whose expectations vanish for exchangeable pairs, shape (n, functions)."""
+    """Functions of (z_0, z_K) whose expectations vanish for exchangeable pairs, shape (n,
+    functions).
+    """
     a, b = before, after
     first = np.hstack([a**2 * b, (a > 0.5) * b, np.sin(a) * np.cos(2 * b)])
     second = np.hstack([b**2 * a, (b > 0.5) * a, np.sin(b) * np.cos(2 * a)])
@@ -119,16 +128,24 @@ def test_what_an_inner_chain_reports():
     state = jit_state(3, seed=9)
     starts = draw_surrogate(state, 1.0, rng, 300)
     after, results = ends(state, 1.0, starts, COARSE, rng, n_moves=2)
-    np.testing.assert_allclose([r.start_value for r in results], log_surrogate(state, starts), atol=1e-10)
+    np.testing.assert_allclose(
+        [r.start_value for r in results], log_surrogate(state, starts), atol=1e-10
+    )
     np.testing.assert_allclose([r.value for r in results], log_surrogate(state, after), atol=1e-10)
     np.testing.assert_array_equal([r.moved for r in results], np.any(after != starts, axis=1))
-    assert all(0 <= r.acceptance_rate <= 1 and not r.diverging for r in results) and max(r.n_steps for r in results) > 0
+    assert (
+        all(0 <= r.acceptance_rate <= 1 and not r.diverging for r in results)
+        and max(r.n_steps for r in results) > 0
+    )
     assert 0 < np.mean([r.moved for r in results]) < 1
 
 
 def test_a_start_is_left_alone_and_a_seed_gives_the_same_chain():
     state, start = jit_state(3, seed=9), np.ones(3)
-    results = [inner_chain(state, 1.0, np.random.default_rng(5), start, 10, COARSE, mixture(3)) for _ in range(2)]
+    results = [
+        inner_chain(state, 1.0, np.random.default_rng(5), start, 10, COARSE, mixture(3))
+        for _ in range(2)
+    ]
     np.testing.assert_array_equal(start, np.ones(3))
     np.testing.assert_array_equal(results[0].position, results[1].position)
     assert results[0][1:] == results[1][1:]
@@ -145,13 +162,17 @@ def test_a_divergent_trajectory_does_not_move(step_size):
     state, start = jit_state(3, seed=9), np.ones(3)
     options = InnerChainOptions(step_size, 20 * step_size, 0.0, 0.0)
     result = inner_chain(state, 1.0, np.random.default_rng(7), start, 4, options, mixture(3))
-    assert result.diverging and not result.moved and result.poor == 4 and result.acceptance_rate == 0
+    assert (
+        result.diverging and not result.moved and result.poor == 4 and result.acceptance_rate == 0
+    )
     np.testing.assert_array_equal(result.position, start)
     assert np.isfinite(result.value) and np.isfinite(result.energy)
 
 
 def test_the_energy_is_that_of_the_power():
-    """With the smallest steps the energy stays what it was: kinetic, so above the potential at the end."""
+    """With the smallest steps the energy stays what it was: kinetic, so above the potential at the
+    end.
+    """
     state, power = jit_state(2, seed=8), 0.4
     options = InnerChainOptions(0.01, 1.0, 0.0, 0.0)
     energies, potentials = [], []
@@ -165,7 +186,11 @@ def test_the_energy_is_that_of_the_power():
 
 def test_a_jump_to_where_the_surrogate_overflows_is_rejected():
     """In numba, min(0.0, nan) is 0.0."""
-    state, roots, ends = jit_state(2), np.array(2 * [np.eye(2)]), np.array([[1e308, -1e308], [-1e308, 1e308]])
+    state, roots, ends = (
+        jit_state(2),
+        np.array(2 * [np.eye(2)]),
+        np.array([[1e308, -1e308], [-1e308, 1e308]]),
+    )
     far = LocalMixture(ends, roots, np.ascontiguousarray(roots.T), ends.T.copy(), np.zeros(2))
     assert np.isnan(log_surrogate(state, np.array([[np.inf, -np.inf]]))).all()
     seeds = map(np.random.default_rng, range(20))
@@ -183,13 +208,17 @@ def starts():
 
 @pytest.mark.parametrize("walled", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_any_number_of_threads_gives_the_chains_of_one_after_the_other(monkeypatch, threads, walled):
+def test_any_number_of_threads_gives_the_chains_of_one_after_the_other(
+    monkeypatch, threads, walled
+):
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
     state = jit_state(D, seed=1, **({"wall": WALL} if walled else {}))
     powers = np.array([1.0 if i % 2 else 0.5 for i in range(CHAINS)])
     lengths, mixture = [1 + i % 5 for i in range(CHAINS)], local_mixture(starts())
     together, alone = rngs(), rngs()
-    found = inner_chains(state, starts(), lengths, powers=powers, rngs=together, options=INNER, mixture=mixture)
+    found = inner_chains(
+        state, starts(), lengths, powers=powers, rngs=together, options=INNER, mixture=mixture
+    )
     for i, (rng, start) in enumerate(zip(alone, starts(), strict=True)):
         one = inner_chain(state, powers[i], rng, start, lengths[i], INNER, mixture)
         np.testing.assert_array_equal(found.position[i], one.position)

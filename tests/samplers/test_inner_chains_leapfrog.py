@@ -17,7 +17,9 @@ POWERS = pytest.mark.parametrize("power", [1.0, 0.3])
 
 
 def integrate(state, power, z, momentum, step_size, n_steps):
-    """The end (z, p), with the energy and the spread that leapfrog reports; nothing is changed in place."""
+    """The end (z, p), with the energy and the spread that leapfrog reports; nothing is changed in
+    place.
+    """
     z, momentum, gradient, work = z.copy(), momentum.copy(), np.empty(z.size), workspace(state)
     value = value_and_gradient(state, z, gradient, work)
     value, energy, spread = leapfrog(
@@ -38,7 +40,9 @@ def hamiltonian(state, power, z, momentum):
 
 
 def path(state, power, z, momentum, step_size, n_steps):
-    """Half a kick, a drift, half a kick, with gradients by finite differences; yields (z, p) after every step."""
+    """Half a kick, a drift, half a kick, with gradients by finite differences; yields (z, p) after
+    every step.
+    """
     yield z, momentum
     for _ in range(n_steps):
         momentum = momentum + 0.5 * step_size * slope_of_power(state, power, z)
@@ -65,7 +69,9 @@ def test_a_path_is_that_of_the_literal_scheme(state, power):
 def test_reversible_with_a_symmetric_spread(state, power):
     for z, momentum in zip(*starts(state, 20), strict=True):
         end, end_momentum, _, spread = integrate(state, power, z, momentum, 0.11, 25)
-        back, back_momentum, energy, spread_back = integrate(state, power, end, -end_momentum, 0.11, 25)
+        back, back_momentum, energy, spread_back = integrate(
+            state, power, end, -end_momentum, 0.11, 25
+        )
         np.testing.assert_allclose(back, z, atol=1e-10)
         np.testing.assert_allclose(-back_momentum, momentum, atol=1e-10)
         np.testing.assert_allclose(energy, hamiltonian(state, power, z, momentum), atol=1e-10)
@@ -78,5 +84,7 @@ def test_a_hopeless_path_has_an_infinite_spread(step_size):
     state = STATES["gaussian"]
     z, momentum, gradient, work = np.ones(3), np.ones(3), np.empty(3), workspace(state)
     value = value_and_gradient(state, z, gradient, work)
-    *_, spread = leapfrog(state, 1.0, z, momentum, gradient, value, step_size, 10, np.empty(z.size), work)
+    *_, spread = leapfrog(
+        state, 1.0, z, momentum, gradient, value, step_size, 10, np.empty(z.size), work
+    )
     assert spread == np.inf

@@ -1,4 +1,6 @@
-"""Kameleon against its transcription, and what it learns; tests/correctness has its stationary distribution."""
+"""Kameleon against its transcription, and what it learns; tests/correctness has its stationary
+distribution.
+"""
 
 import math
 
@@ -24,15 +26,21 @@ def drive(state, sweeps, target=BANANA):
     return [state.advance(np.array([target(x) for x in state.propose()])) for _ in range(sweeps)]
 
 
-@pytest.mark.parametrize(("dim", "n", "bandwidth", "gamma", "nu"), [(1, 4, 1.0, 0.2, 0.7), (3, 20, 0.6, 0.1, 2.0)])
+@pytest.mark.parametrize(
+    ("dim", "n", "bandwidth", "gamma", "nu"), [(1, 4, 1.0, 0.2, 0.7), (3, 20, 0.6, 0.1, 2.0)]
+)
 def test_the_covariance_and_the_density_are_those_of_the_paper(dim, n, bandwidth, gamma, nu):
     rng = np.random.default_rng(dim)
     z = rng.standard_normal((n, dim))
     for y in 1.5 * rng.standard_normal((5, dim)):
         root = covariance_root(y, z, bandwidth=bandwidth, gamma=gamma, nu=nu)
-        np.testing.assert_allclose(root @ root.T, oracle.covariance(y, z, bandwidth, gamma, nu), rtol=1e-10)
+        np.testing.assert_allclose(
+            root @ root.T, oracle.covariance(y, z, bandwidth, gamma, nu), rtol=1e-10
+        )
         x = y + rng.standard_normal(dim)
-        expected = oracle.log_proposal(x, y, z, bandwidth, gamma, nu) + 0.5 * dim * math.log(2 * math.pi)
+        expected = oracle.log_proposal(x, y, z, bandwidth, gamma, nu) + 0.5 * dim * math.log(
+            2 * math.pi
+        )
         assert log_normal(x - y, root) == pytest.approx(expected, rel=1e-9)
 
 
@@ -50,7 +58,10 @@ def test_proposals_and_their_acceptance_are_those_of_the_paper():
         step = subsample.scale * (root @ np.random.default_rng(seed).standard_normal(2))
         np.testing.assert_allclose(proposal.position, y + step, rtol=1e-9)
         _, probability = decide(
-            np.random.default_rng(0), BANANA(y), BANANA(proposal.position), log_ratio=proposal.log_ratio
+            np.random.default_rng(0),
+            BANANA(y),
+            BANANA(proposal.position),
+            log_ratio=proposal.log_ratio,
         )
         scaled = proposal.position / subsample.scale, y / subsample.scale
         expected = oracle.acceptance(lambda u: BANANA(u * subsample.scale), *scaled, *settings)
@@ -58,7 +69,9 @@ def test_proposals_and_their_acceptance_are_those_of_the_paper():
 
 
 def test_steps_follow_the_banana():
-    """In a bent arm the longest direction is that of the arm; a single covariance has one direction for all states."""
+    """In a bent arm the longest direction is that of the arm; a single covariance has one direction
+    for all states.
+    """
     x = BANANA.sample(np.random.default_rng(3), 1000)
     subsample = Subsample.of(x, 0.3)
     for at, slope in ((-15.0, 3.0), (15.0, -3.0)):  # of x_2 = -.1 (x_1² - 100)

@@ -31,7 +31,9 @@ def test_the_density_is_that_of_gaussians_around_draws():
     ]
     found = log_densities(mixture, points)
     assert len(each) == 40
-    np.testing.assert_allclose(found - found[0], logsumexp(each, axis=0) - logsumexp(each, axis=0)[0], atol=1e-8)
+    np.testing.assert_allclose(
+        found - found[0], logsumexp(each, axis=0) - logsumexp(each, axis=0)[0], atol=1e-8
+    )
 
 
 def test_covariances_are_those_of_the_nearest_draws():
@@ -39,13 +41,18 @@ def test_covariances_are_those_of_the_nearest_draws():
     mixture = local_mixture(draws)
     center = mixture.centers[7]
     nearest = draws[np.argsort(np.sum((draws - center) ** 2, axis=1))[1:7]] - center
-    np.testing.assert_allclose(mixture.roots[7] @ mixture.roots[7].T, 1.2**2 * nearest.T @ nearest / 6, rtol=1e-4)
+    np.testing.assert_allclose(
+        mixture.roots[7] @ mixture.roots[7].T, 1.2**2 * nearest.T @ nearest / 6, rtol=1e-4
+    )
 
 
 def test_draws_are_those_of_the_density():
     mixture = local_mixture(ring(12))
     along = np.array([0.6, 0.8])
-    means, sds = mixture.centers @ along, np.linalg.norm(mixture.roots.transpose(0, 2, 1) @ along, axis=1)
+    means, sds = (
+        mixture.centers @ along,
+        np.linalg.norm(mixture.roots.transpose(0, 2, 1) @ along, axis=1),
+    )
     draws = draws_of(mixture, 4000) @ along
     assert_uniform(stats.norm(means, sds).cdf(draws[:, None]).mean(axis=1))
 

@@ -1,4 +1,6 @@
-"""Moves from outside: what they return, and kernel HMC with them. Their exactness is tested in tests/correctness."""
+"""Moves from outside: what they return, and kernel HMC with them. Their exactness is tested in
+tests/correctness.
+"""
 
 import dataclasses
 import math
@@ -28,7 +30,13 @@ class Shift:
 
 
 def sampled(sampler, **options):
-    asked = {"dim": 2, "draws": None, "max_evaluations": 500, "seed": 3, "progress": False} | options
+    asked = {
+        "dim": 2,
+        "draws": None,
+        "max_evaluations": 500,
+        "seed": 3,
+        "progress": False,
+    } | options
     return kmc.sample(Banana(2, b=0.03), sampler=sampler, **asked)
 
 
@@ -60,14 +68,20 @@ def test_a_run_with_moves_is_resumed(tmp_path):
     store = tmp_path / "run.zarr"
     sampled(callback=stop, store=store, **options)
     resumed = sampled(resume=True, store=store, **options)
-    np.testing.assert_array_equal(resumed.posterior["x"].values, sampled(**options).posterior["x"].values)
+    np.testing.assert_array_equal(
+        resumed.posterior["x"].values, sampled(**options).posterior["x"].values
+    )
 
 
 # One of several
 
 
 def test_moves_take_turns_by_their_probabilities():
-    pairs, rng, archive = as_moves([(Shift(), 0.2), (kmc.moves.Snooker(), 0.5)]), np.random.default_rng(1), np.eye(4, 2)
+    pairs, rng, archive = (
+        as_moves([(Shift(), 0.2), (kmc.moves.Snooker(), 0.5)]),
+        np.random.default_rng(1),
+        np.eye(4, 2),
+    )
     made = [propose_one_of(pairs, rng, np.array([3.0, 4.0]), archive=archive) for _ in range(2000)]
     kinds = np.array([-1 if proposal is None else proposal.move - len(MOVES) for proposal in made])
     for kind, p in ((-1, 0.3), (0, 0.2), (1, 0.5)):
@@ -76,7 +90,12 @@ def test_moves_take_turns_by_their_probabilities():
 
 @pytest.mark.parametrize(
     ("returned", "moved"),
-    [(([1.0, 2.0], 0.0), False), (([1.0, 3.0], -0.5), True), (([np.inf, 2.0], 0.0), False), (([0, 0], np.nan), False)],
+    [
+        (([1.0, 2.0], 0.0), False),
+        (([1.0, 3.0], -0.5), True),
+        (([np.inf, 2.0], 0.0), False),
+        (([0, 0], np.nan), False),
+    ],
 )
 def test_proposals_that_do_not_move_or_overflow(returned, moved):
     class Fixed:
@@ -90,17 +109,22 @@ def test_proposals_that_do_not_move_or_overflow(returned, moved):
         assert proposal.log_ratio == (returned[1] if moved else 0.0)
 
 
-@pytest.mark.parametrize("returned", [None, 1.0, ([1.0], 0.0), ([1.0, 2.0], "x"), ([1.0, 2.0],), (["a", "b"], 0.0)])
+@pytest.mark.parametrize(
+    "returned", [None, 1.0, ([1.0], 0.0), ([1.0, 2.0], "x"), ([1.0, 2.0],), (["a", "b"], 0.0)]
+)
 def test_a_move_that_returns_something_else(returned):
     class Wrong:
         def propose(self, rng, position, archive):
             return returned
 
     with pytest.raises(
-        TypeError, match=r"moves: Wrong.propose returned .*: expected \(position, log_ratio\), an array"
+        TypeError,
+        match=r"moves: Wrong.propose returned .*: expected \(position, log_ratio\), an array",
     ):
         for seed in range(9):
-            propose_one_of(((Wrong(), 0.9),), np.random.default_rng(seed), np.zeros(2), archive=np.eye(3, 2))
+            propose_one_of(
+                ((Wrong(), 0.9),), np.random.default_rng(seed), np.zeros(2), archive=np.eye(3, 2)
+            )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +137,11 @@ def test_a_move_that_returns_something_else(returned):
         ([(3, 0.1)], TypeError, "moves: 3 has no method propose"),
         ([(kmc.moves.Snooker(), "often")], TypeError, r"is 'often': expected a number in \(0, 1\)"),
         ([(kmc.moves.Snooker(), 0)], ValueError, "is 0: expected a number"),
-        ([(kmc.moves.Snooker(), 0.6), (Shift(), 0.4)], ValueError, "add up to 1: expected less than 1"),
+        (
+            [(kmc.moves.Snooker(), 0.6), (Shift(), 0.4)],
+            ValueError,
+            "add up to 1: expected less than 1",
+        ),
     ],
 )
 def test_wrong_moves(moves, error, message):
@@ -145,7 +173,9 @@ def test_the_density_of_the_mixture(dof):
     mixture = fit_mixture(x, 3)
     scales = [root @ root.T for root in mixture.roots]
     laws = [
-        stats.multivariate_normal(mean, scale) if math.isinf(dof) else stats.multivariate_t(mean, scale, df=dof)
+        stats.multivariate_normal(mean, scale)
+        if math.isinf(dof)
+        else stats.multivariate_t(mean, scale, df=dof)
         for mean, scale in zip(mixture.means, scales, strict=True)
     ]
     expected = np.log(sum(w * law.pdf(x[:9]) for w, law in zip(mixture.weights, laws, strict=True)))

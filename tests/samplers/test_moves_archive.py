@@ -23,12 +23,16 @@ def test_a_snooker_stays_on_a_line_through_the_archive(dim):
         proposal = snooker(rng, x, points)
         assert proposal.moved and MOVES[proposal.move] == "snooker"
         to_archive, to_new = points - x, proposal.position - x
-        cosines = to_archive @ to_new / (np.linalg.norm(to_archive, axis=1) * np.linalg.norm(to_new))
+        cosines = (
+            to_archive @ to_new / (np.linalg.norm(to_archive, axis=1) * np.linalg.norm(to_new))
+        )
         at = int(np.argmax(np.abs(cosines)))
         assert abs(cosines[at]) > 1 - 1e-9
         distances = [np.linalg.norm(p - points[at]) for p in (proposal.position, x)]
         if dim > 1:  # on a line every archived point is on the line
-            assert proposal.log_ratio == pytest.approx((dim - 1) * np.log(distances[0] / distances[1]))
+            assert proposal.log_ratio == pytest.approx(
+                (dim - 1) * np.log(distances[0] / distances[1])
+            )
         else:
             assert proposal.log_ratio == 0
 

@@ -1,4 +1,6 @@
-"""Parallel tempering: the ladder, what is counted, and both modes. Its exactness is tested in tests/correctness."""
+"""Parallel tempering: the ladder, what is counted, and both modes. Its exactness is tested in
+tests/correctness.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -26,7 +28,9 @@ def two_modes(x):
 def started(sampler, target=two_modes, dim=2, chains=3, warmup=100, log_prior=None):
     initial = np.random.default_rng(0).normal(0, 3, (chains + 2, dim))
     priors = None if log_prior is None else log_prior(initial)
-    return sampler.start(setup_from(initial, target, warmup=warmup, chains=chains, initial_log_prior=priors))
+    return sampler.start(
+        setup_from(initial, target, warmup=warmup, chains=chains, initial_log_prior=priors)
+    )
 
 
 def drive(state, sweeps, target=two_modes):
@@ -55,20 +59,34 @@ def test_all_evaluations_are_counted():
 
     start = np.random.default_rng(0).normal(0, 3, (5, 2))
     sampler = Tempered(kmc.AdaptiveMetropolis(pooled=False), temperatures=3)
-    options = {"dim": 2, "initial": start, "chains": 2, "draws": None, "max_evaluations": 600, "save_warmup": True}
+    options = {
+        "dim": 2,
+        "initial": start,
+        "chains": 2,
+        "draws": None,
+        "max_evaluations": 600,
+        "save_warmup": True,
+    }
     idata = kmc.sample(target, sampler=sampler, **options, **QUIET)
     assert len(calls) == idata.attrs["n_evaluations"] <= 600
-    in_draws = [int(idata[group]["n_evaluations"].sum()) for group in ("sample_stats", "warmup_sample_stats")]
+    in_draws = [
+        int(idata[group]["n_evaluations"].sum())
+        for group in ("sample_stats", "warmup_sample_stats")
+    ]
     assert sum(in_draws) + 6 == len(calls)  # five start points, and the best one again
     assert idata.posterior["x"].shape[1] > 40
     drawn = idata.posterior["x"].values.reshape(-1, 2)
-    np.testing.assert_array_equal(idata.sample_stats["lp"].values.ravel(), [two_modes(x / 3) for x in drawn])
+    np.testing.assert_array_equal(
+        idata.sample_stats["lp"].values.ravel(), [two_modes(x / 3) for x in drawn]
+    )
 
 
 def test_swap_rates_are_reported():
     idata = kmc.sample(two_modes, dim=2, sampler="tempered", draws=150, warmup=100, **QUIET)
     assert idata.attrs["sampler"] == "tempered" and idata.attrs["tempered"] == "density"
-    rates, temperatures = (np.array(eval(idata.attrs[name])) for name in ("swap_rates", "temperatures"))
+    rates, temperatures = (
+        np.array(eval(idata.attrs[name])) for name in ("swap_rates", "temperatures")
+    )
     assert rates.shape == (4,) and temperatures[0] == 1.0 and np.all(np.diff(temperatures) > 0)
     assert np.all((rates > 0.02) & (rates < 0.9))
     each = idata.sample_stats["swap_rate"].values
@@ -78,13 +96,17 @@ def test_swap_rates_are_reported():
 
 
 def test_the_ladder_is_tuned_and_then_fixed():
-    state = started(Tempered(kmc.AdaptiveMetropolis(), temperatures=3), Gaussian(4), dim=4, chains=6, warmup=200)
+    state = started(
+        Tempered(kmc.AdaptiveMetropolis(), temperatures=3), Gaussian(4), dim=4, chains=6, warmup=200
+    )
     first = state.ladder.temperatures
     drive(state, 99, Gaussian(4))
     levels = list(state.levels)
     drive(state, 1, Gaussian(4))
     tuned = state.ladder.temperatures
-    assert tuned != first and not any(one is other for one, other in zip(levels, state.levels, strict=True))
+    assert tuned != first and not any(
+        one is other for one, other in zip(levels, state.levels, strict=True)
+    )
     drive(state, 250, Gaussian(4))
     assert state.ladder.temperatures == tuned and not state.warming_up
     np.testing.assert_allclose(state.report()["swap_rates"], SWAP_RATE, atol=0.12)
@@ -99,7 +121,9 @@ def log_likelihood(x):
 
 
 def test_the_prior_is_not_tempered_where_the_model_has_it():
-    """Far up the ladder states are those of the prior; outputs of the function go with their states."""
+    """Far up the ladder states are those of the prior; outputs of the function go with their
+    states.
+    """
     model = kmc.Model(log_likelihood=log_likelihood, log_prior=log_prior, dim=2)
     sampler = Tempered(temperatures=(1, 10, 1e9))
     idata = kmc.sample(model, sampler=sampler, draws=60, warmup=50, **QUIET)
@@ -109,7 +133,9 @@ def test_the_prior_is_not_tempered_where_the_model_has_it():
     parts = idata.blobs["total_log_likelihood"] + idata.blobs["log_prior"]
     np.testing.assert_array_equal(idata.sample_stats["lp"].values, parts.values)
 
-    state = started(sampler, chains=20, log_prior=lambda points: np.array([log_prior(x) for x in points]))
+    state = started(
+        sampler, chains=20, log_prior=lambda points: np.array([log_prior(x) for x in points])
+    )
     hot = []
     for _ in range(150):
         points = state.propose()
@@ -133,12 +159,22 @@ def test_a_resumed_run_is_the_same(tmp_path, name):
     np.testing.assert_array_equal(elsewhere.posterior["x"].values, expected.posterior["x"].values)
     path = tmp_path / "run.zarr"
     for stop in (1, 20):  # while the ladder is tuned, and afterwards
-        kmc.sample(model, store=path, resume=stop > 1, callback=lambda record, n=stop: record.draw >= n, **options)
+        kmc.sample(
+            model,
+            store=path,
+            resume=stop > 1,
+            callback=lambda record, n=stop: record.draw >= n,
+            **options,
+        )
     resumed = kmc.sample(model, store=path, resume=True, **options)
     loaded = kmc.load(path)
     for name in ("lp", "swap_rate", "n_evaluations"):
-        np.testing.assert_array_equal(resumed.sample_stats[name].values, expected.sample_stats[name].values)
-        np.testing.assert_array_equal(loaded.sample_stats[name].values, expected.sample_stats[name].values)
+        np.testing.assert_array_equal(
+            resumed.sample_stats[name].values, expected.sample_stats[name].values
+        )
+        np.testing.assert_array_equal(
+            loaded.sample_stats[name].values, expected.sample_stats[name].values
+        )
     np.testing.assert_array_equal(resumed.posterior["x"].values, expected.posterior["x"].values)
     np.testing.assert_array_equal(resumed.blobs["first"].values, expected.blobs["first"].values)
     assert resumed.attrs["swap_rates"] == expected.attrs["swap_rates"]
@@ -172,7 +208,11 @@ def test_wrong_priors_of_told_points():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"sampler": kmc.Kameleon()}, TypeError, r"sampler=Kameleon.*: expected kmc.AdaptiveMetropolis\(...\)"),
+        (
+            {"sampler": kmc.Kameleon()},
+            TypeError,
+            r"sampler=Kameleon.*: expected kmc.AdaptiveMetropolis\(...\)",
+        ),
         ({"temperatures": 1}, ValueError, "temperatures=1: expected a whole number of at least 2"),
         ({"temperatures": 2.5}, TypeError, "temperatures=2.5"),
         ({"temperatures": "hot"}, TypeError, "temperatures='hot'"),

@@ -22,13 +22,19 @@ from tests.oracles.mcmc import assert_standard
 
 TARGET = Banana(dim=2, b=0.03)
 ELLIPSE = Gaussian(2, correlation=0.7, spread=3.0)
-SCORE = {"estimator": GaussianScore(), "max_states": 200, "warmup_sampler": AdaptiveMetropolis(adaptation="freeze")}
+SCORE = {
+    "estimator": GaussianScore(),
+    "max_states": 200,
+    "warmup_sampler": AdaptiveMetropolis(adaptation="freeze"),
+}
 FROZEN = {
     "kernel-hmc": KernelHMC(learning_share=0.05),
     "adaptive-metropolis": AdaptiveMetropolis(adaptation="freeze"),
     "kameleon": Kameleon(max_states=60, adaptation="freeze"),
     "adaptive-langevin": AdaptiveLangevin(GaussianScore(), adaptation="freeze"),
-    "delayed-acceptance": DelayedAcceptance(AdaptiveMetropolis(adaptation="freeze"), GaussianScore()),
+    "delayed-acceptance": DelayedAcceptance(
+        AdaptiveMetropolis(adaptation="freeze"), GaussianScore()
+    ),
     "score-hmc": ScoreHMC(**SCORE),
     "random-walk": RandomWalkMetropolis(),
     "random-walk with a scale": RandomWalkMetropolis(scale=2.0),
@@ -38,8 +44,10 @@ ADAPTING = {
     "kameleon": Kameleon(max_states=60, adaptation="vanishing"),
 }
 EVERY = {**FROZEN, **{f"vanishing {name}": sampler for name, sampler in ADAPTING.items()}}
-EVERY["vanishing score-hmc"] = ScoreHMC(**SCORE, adaptation="vanishing", first_refit=40)  # learns from states alone
-BY_SWEEPS = {name: sampler for name, sampler in EVERY.items() if name != "kernel-hmc"}  # which learns before it sweeps
+# learns from states alone
+EVERY["vanishing score-hmc"] = ScoreHMC(**SCORE, adaptation="vanishing", first_refit=40)
+# which learns before it sweeps
+BY_SWEEPS = {name: sampler for name, sampler in EVERY.items() if name != "kernel-hmc"}
 EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 FEW = pytest.mark.parametrize("sampler", slow_except(EVERY, set(EVERY) - {"vanishing score-hmc"}))
 
@@ -95,7 +103,9 @@ WARMED_UP = {}  # a process and its sweeps, by what was asked for
 
 
 def warmed_up(sampler, target=TARGET, **options):
-    """A process just after its warm-up, and the number of sweeps that took; each is warmed up once, and then copied."""
+    """A process just after its warm-up, and the number of sweeps that took; each is warmed up once,
+    and then copied.
+    """
     key = pickle.dumps((sampler, target, options))
     if key not in WARMED_UP:
         process, sweeps = start(sampler, target=target, **options), 0
@@ -133,8 +143,11 @@ def test_what_a_sweep_says(sampler, chains):
         }
         stats = record.stats
         assert np.all((stats["acceptance_rate"] >= 0) & (stats["acceptance_rate"] <= 1))
-        assert np.all(np.isin(stats["n_evaluations"], [0, 1])) and stats["n_evaluations"].sum() <= len(points)
-        assert np.all(stats["accepted"] <= stats["n_evaluations"])  # what did not move was not accepted
+        assert np.all(np.isin(stats["n_evaluations"], [0, 1])) and stats[
+            "n_evaluations"
+        ].sum() <= len(points)
+        # what did not move was not accepted
+        assert np.all(stats["accepted"] <= stats["n_evaluations"])
         assert np.all((stats["move"] >= 0) & (stats["move"] < len(MOVES)))
         assert np.all(np.isfinite(stats["energy"])) and np.all(stats["step_size"] >= 0)
         new = {row.tobytes() for row in points}
@@ -172,7 +185,9 @@ def test_warm_up_lasts_as_long_as_asked(sampler, warmup):
 
 
 def learns_from_rejections(sampler, sweeps):
-    """Whether, after warm-up, a process moves otherwise when what it rejected had been deeper still."""
+    """Whether, after warm-up, a process moves otherwise when what it rejected had been deeper
+    still.
+    """
     process, _ = warmed_up(sampler)
     twin = copy.deepcopy(process)
     for _ in range(sweeps):
@@ -265,7 +280,7 @@ def test_the_acceptance_rate_is_tuned(sampler, rate):
 
 
 def steps(process, sweeps):
-    """The first chain's proposed steps; all of them are turned down, so that it stays where it is."""
+    """The first chain's proposed steps; all of them are turned down, so it stays where it is."""
     x, out = process.walkers.x[0].copy(), []
     for _ in range(sweeps):
         points = process.propose()
@@ -275,6 +290,8 @@ def steps(process, sweeps):
 
 
 def test_a_given_scale_is_not_tuned():
-    process, _ = warmed_up(RandomWalkMetropolis(scale=np.array([2.0, 0.5])), warmup=100, max_evaluations=None)
+    process, _ = warmed_up(
+        RandomWalkMetropolis(scale=np.array([2.0, 0.5])), warmup=100, max_evaluations=None
+    )
     squares = (steps(process, 3000) / [2.0, 0.5]) ** 2
     assert_standard((squares.mean(axis=0) - 1) / np.sqrt(2 / 3000))

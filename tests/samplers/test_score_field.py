@@ -69,7 +69,9 @@ def test_a_path_is_that_of_the_literal_scheme(field):
     inverse_mass = np.linalg.inv(SHEAR.T @ SHEAR)
     for z, momentum in zip(*starts(10), strict=True):
         path = field.path(z, momentum, step_size=0.1, n_steps=9)
-        x, p = leapfrog(gradient, inverse_mass, WHITENING.back(z[None])[0], SHEAR.T @ momentum, 0.1, 9)
+        x, p = leapfrog(
+            gradient, inverse_mass, WHITENING.back(z[None])[0], SHEAR.T @ momentum, 0.1, 9
+        )
         np.testing.assert_allclose(WHITENING.back(path.z[None])[0], x, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(SHEAR.T @ path.momentum, p, rtol=1e-9, atol=1e-9)
 
@@ -80,7 +82,9 @@ def test_the_energy_is_that_on_the_surrogate():
     for z, momentum in zip(*starts(5), strict=True):
         path = FIELDS["jitted in x"].path(z, momentum, step_size=0.1, n_steps=7)
         value = loops.value_and_gradient(state, WHITENING.back(path.z[None])[0], gradient, work)
-        np.testing.assert_allclose(path.energy, 0.5 * path.momentum @ path.momentum - value, rtol=1e-10)
+        np.testing.assert_allclose(
+            path.energy, 0.5 * path.momentum @ path.momentum - value, rtol=1e-10
+        )
 
 
 # Where there is nothing to follow
@@ -96,7 +100,9 @@ def test_a_hopeless_path_diverges_at_a_finite_place(value):
 
     path = plain_path(gradient, np.zeros(3), np.ones(3), step_size=0.3, n_steps=20)
     assert path.diverging and np.all(np.isfinite(seen))
-    assert not plain_path(gradient, np.zeros(3), -50 * np.ones(3), step_size=0.3, n_steps=20).diverging
+    assert not plain_path(
+        gradient, np.zeros(3), -50 * np.ones(3), step_size=0.3, n_steps=20
+    ).diverging
 
 
 def test_a_path_and_its_reverse_diverge_together():
@@ -113,7 +119,9 @@ def test_a_path_and_its_reverse_diverge_together():
 
 @pytest.mark.parametrize("in_z", [True, False])
 def test_a_hopeless_jitted_path_diverges(in_z):
-    path = Field.of(Jitted(), WHITENING, in_z).path(np.ones(3), np.ones(3), step_size=1e3, n_steps=10)
+    path = Field.of(Jitted(), WHITENING, in_z).path(
+        np.ones(3), np.ones(3), step_size=1e3, n_steps=10
+    )
     assert path.diverging and np.isnan(path.energy)
 
 

@@ -74,7 +74,9 @@ def test_a_fit_without_weights_is_told_every_visit():
 def test_neither_the_estimator_nor_an_earlier_fit_is_touched():
     estimator = Linear()
     fits = fitter(estimator)
-    first, second = (fits.fitted(X[:n], VALUES[:n], VISITS[:n], whitening=WHITENING).estimator for n in (30, 60))
+    first, second = (
+        fits.fitted(X[:n], VALUES[:n], VISITS[:n], whitening=WHITENING).estimator for n in (30, 60)
+    )
     assert vars(estimator) == {"random_state": None}
     assert len(first.told_[0]) == 30 and len(second.told_[0]) == 60
     assert fits.n_fits == 2 and fits.n_failed == 0 and fits.name == "Linear"
@@ -90,7 +92,11 @@ class Nested:
         self.inner, self.random_state = inner, random_state
 
     def get_params(self, deep=True):
-        return {"inner": self.inner, "random_state": self.random_state, "inner__random_state": self.inner.random_state}
+        return {
+            "inner": self.inner,
+            "random_state": self.random_state,
+            "inner__random_state": self.inner.random_state,
+        }
 
     def set_params(self, **params):
         for name, value in params.items():
@@ -148,7 +154,9 @@ def test_a_fit_that_fails_is_reported(estimator):
 
 @pytest.mark.parametrize("gradient", [lambda X: X[:, 0], lambda X: X[:1], lambda X: X.T])
 def test_a_gradient_of_the_wrong_shape_is_an_error(gradient):
-    with pytest.raises(TypeError, match=r"Failing.gradient returned shape .* for points of shape \(60, 2\)"):
+    with pytest.raises(
+        TypeError, match=r"Failing.gradient returned shape .* for points of shape \(60, 2\)"
+    ):
         fitted(Failing(gradient=gradient))
 
 
@@ -172,7 +180,10 @@ class SaysSo(Linear):
 def test_a_fitted_estimator_is_used_as_it_is():
     for estimator in (Fitted(), SaysSo().fit(X)):
         fits = fitter(estimator)
-        first, second = fits.given(WHITENING, X[:1]), fits.fitted(X, VALUES, VISITS, whitening=WHITENING)
+        first, second = (
+            fits.given(WHITENING, X[:1]),
+            fits.fitted(X, VALUES, VISITS, whitening=WHITENING),
+        )
         assert first.estimator is second.estimator and not first.in_z
         assert first.estimator is not estimator  # whatever the user does with it during the run
         np.testing.assert_allclose(
@@ -221,7 +232,9 @@ def test_values_is_a_switch(values):
 def test_values_for_a_fit_that_takes_none():
     with pytest.raises(TypeError, match="values=True, but fit of estimator=.* takes no values"):
         ScoreHMC(Bare(), values=True)
-    with pytest.raises(TypeError, match=r"values=True, but fit of estimator=GaussianScore\(\) takes no values"):
+    with pytest.raises(
+        TypeError, match=r"values=True, but fit of estimator=GaussianScore\(\) takes no values"
+    ):
         ScoreHMC(GaussianScore(), values=True)
     assert not ScoreHMC(Bare(), values=False).values
 
@@ -237,5 +250,7 @@ def test_an_unknown_adaptation():
 
 @pytest.mark.parametrize("sampler", [None, "random-walk", KernelHMC, ScoreHMC(Linear())])
 def test_warm_up_is_by_a_sampler_of_kmc(sampler):
-    with pytest.raises(TypeError, match=r"warmup_sampler=.*: expected one of kmc.KernelHMC\(\), kmc.AdaptiveM"):
+    with pytest.raises(
+        TypeError, match=r"warmup_sampler=.*: expected one of kmc.KernelHMC\(\), kmc.AdaptiveM"
+    ):
         ScoreHMC(Linear(), warmup_sampler=sampler)

@@ -1,6 +1,7 @@
 """Kernel HMC with a user's estimator: the papers' algorithm, and what it learns.
 
-What it has in common with other samplers is in test_sampler_state.py, its stationary distribution in tests/correctness.
+What it has in common with other samplers is in test_sampler_state.py, its stationary distribution
+in tests/correctness.
 """
 
 import copy
@@ -57,7 +58,9 @@ class Normal:
 
     def __deepcopy__(self, memo):
         twin = copy.copy(self)
-        twin.__dict__.update({n: v.copy() for n, v in vars(self).items() if isinstance(v, np.ndarray)})
+        twin.__dict__.update(
+            {n: v.copy() for n, v in vars(self).items() if isinstance(v, np.ndarray)}
+        )
         return twin
 
     def fit(self, X, values=None, weights=None):
@@ -102,14 +105,17 @@ def test_a_diverging_path_is_not_evaluated():
 
 
 @pytest.mark.parametrize(
-    ("estimator", "in_z"), [(Swirl(), True), (Swirl(), False), (GaussianScore().fit(ELLIPSE), False)]
+    ("estimator", "in_z"),
+    [(Swirl(), True), (Swirl(), False), (GaussianScore().fit(ELLIPSE), False)],
 )
 def test_draw_for_draw_the_algorithm_of_the_paper(estimator, in_z):
     x, moves, n = np.array([1.0, -0.5]), plan(estimator, in_z, walk_probability=0.2), 150
 
     def gradient(x):
         return (
-            WHITENING.matrix.T @ estimator.gradient(WHITENING(x[None]))[0] if in_z else estimator.gradient(x[None])[0]
+            WHITENING.matrix.T @ estimator.gradient(WHITENING(x[None]))[0]
+            if in_z
+            else estimator.gradient(x[None])[0]
         )
 
     rng = np.random.default_rng(11)
@@ -140,16 +146,21 @@ def test_a_fitted_estimator_serves_from_the_first_draw():
 
 def test_a_fitted_estimator_of_another_dimension():
     sampler = quick(GaussianScore().fit(np.random.default_rng(0).standard_normal((20, 3))))
-    with pytest.raises(ValueError, match="GaussianScore is fitted, expected a target of dimension 2"):
+    with pytest.raises(
+        ValueError, match="GaussianScore is fitted, expected a target of dimension 2"
+    ):
         start(sampler)
 
 
 # Vanishing adaptation
 
 
-@pytest.mark.parametrize("warmup", slow_except([None, 400], [400]))  # with a hundred sweeps of tuning
+# with a hundred sweeps of tuning
+@pytest.mark.parametrize("warmup", slow_except([None, 400], [400]))
 def test_refits_come_at_sweeps_fixed_in_advance(warmup):
-    process, _ = warmed_up(VANISHING, warmup=warmup, max_evaluations=900 if warmup is None else None)
+    process, _ = warmed_up(
+        VANISHING, warmup=warmup, max_evaluations=900 if warmup is None else None
+    )
     assert refit_sweeps(process, 65) == planned_refits(40.0, 65)
 
 
@@ -165,7 +176,9 @@ def test_without_warm_up_a_random_walk_starts_and_refits_take_over():
     slow_except({"1": (1.0, np.log(600) + 0.58), "1/2": (0.5, 2 * 600**0.5 - 1.46)}, {"1/2"}),
 )
 def test_updates_are_as_rare_as_the_schedule_says(schedule, expected):
-    """The sum of t^-α over 600 sweeps; the estimator is given every state once, and learns the target from them."""
+    """The sum of t^-α over 600 sweeps; the estimator is given every state once, and learns the
+    target from them.
+    """
     counts = []
     for seed in range(3):
         sampler = quick(GaussianScore(), adaptation="vanishing", schedule=schedule, max_states=30)
@@ -175,9 +188,12 @@ def test_updates_are_as_rare_as_the_schedule_says(schedule, expected):
     assert abs(np.mean(counts) - expected) < 4 * np.sqrt(expected / 3)
     field, history = process._plan.field, process._history
     waiting = len(history) - process._n_seen
-    in_fit = field.estimator.n_samples_seen_ - 3 * 600 + waiting  # of the fit, and of the sweeps that tune the step
+    # of the fit, and of the sweeps that tune the step
+    in_fit = field.estimator.n_samples_seen_ - 3 * 600 + waiting
     assert 0 < in_fit < len(history) - 3 * 600
-    precision = -field.whitening.matrix.T @ np.array([field.gradient(z) - field.gradient(0 * z) for z in np.eye(2)])
+    precision = -field.whitening.matrix.T @ np.array(
+        [field.gradient(z) - field.gradient(0 * z) for z in np.eye(2)]
+    )
     covariance = np.linalg.inv(precision @ field.whitening.matrix)
     np.testing.assert_allclose(covariance, NARROW.covariance, rtol=0.5, atol=0.5)
 
@@ -238,14 +254,16 @@ def test_how_much_the_estimate_misses_the_log_density_by():
 
 @pytest.mark.slow
 def test_tails_that_the_paths_do_not_reach_are_warned_of():
-    """The standard deviation of the second coordinate, 4.36, came out as 3.6, which nothing told."""
+    """The standard deviation of the second coordinate, 4.36, came out as 3.6 without a warning."""
 
     def banana(x):
         return -0.5 * (x[0] ** 2 / 100 + (x[1] + 0.03 * x[0] ** 2 - 3) ** 2)
 
     with pytest.warns(kmc.errors.KmcWarning, match="The estimate misses the log-density"):
         idata = sampled("score-hmc", seed=3, target=banana, draws=1000, max_evaluations=6000)
-    assert idata.posterior["x"].values[..., 1].std() < 4.0 and "poor-surrogate" in kmc.warnings(idata)
+    assert idata.posterior["x"].values[..., 1].std() < 4.0 and "poor-surrogate" in kmc.warnings(
+        idata
+    )
 
 
 class Steep(Normal):
@@ -301,13 +319,20 @@ def test_sampling_with_every_estimator(name):
     x = idata.posterior["x"].values
     np.testing.assert_array_equal(x[:, :10], sampled(sampler, draws=10, warmup=100).posterior["x"])
     square = x[..., 0] ** 2
-    assert abs(square.mean() - 100.0) < 4.0 * square.std() / np.sqrt(effective_sizes(square[:, :, None])[0])
+    assert abs(square.mean() - 100.0) < 4.0 * square.std() / np.sqrt(
+        effective_sizes(square[:, :, None])[0]
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_a_kernel_that_jitted_loops_do_not_know():
-    """The sampler calls the methods of an estimator with a polynomial kernel; it raised a TypeError."""
+    """The sampler calls the methods of an estimator with a polynomial kernel; it raised a
+    TypeError.
+    """
     estimator = LiteKEF(Polynomial(2), n_basis=20, regularization=1e-4)
     idata = sampled(ScoreHMC(estimator, **SHORT), draws=20, warmup=100)
-    assert idata.posterior.attrs["n_refits"] == 1 and idata.posterior.attrs["surrogate_acceptance_rate"] > 0.15
+    assert (
+        idata.posterior.attrs["n_refits"] == 1
+        and idata.posterior.attrs["surrogate_acceptance_rate"] > 0.15
+    )

@@ -11,7 +11,9 @@ def test_the_probability_is_that_of_metropolis_and_hastings():
     accepted, expected = [], []
     for current, proposed, log_ratio in rng.normal(-2.0, 1.0, (2000, 3)):
         taken, probability = decide(rng, current, proposed, log_ratio=log_ratio)
-        assert probability == pytest.approx(min(1.0, np.exp(proposed - current + log_ratio)), rel=1e-12)
+        assert probability == pytest.approx(
+            min(1.0, np.exp(proposed - current + log_ratio)), rel=1e-12
+        )
         accepted.append(taken)
         expected.append(probability)
     error = np.sqrt(np.sum(np.array(expected) * (1.0 - np.array(expected))))
@@ -20,4 +22,9 @@ def test_the_probability_is_that_of_metropolis_and_hastings():
 
 def test_a_proposal_is_symmetric_and_moves_unless_it_says_otherwise():
     proposal = Proposal(np.zeros(2), 0.0, 0)
-    assert proposal.moved and not proposal.diverging and proposal.n_steps == 0 and np.isnan(proposal.energy)
+    assert (
+        proposal.moved
+        and not proposal.diverging
+        and proposal.n_steps == 0
+        and np.isnan(proposal.energy)
+    )

@@ -1,4 +1,6 @@
-"""Paths and runs on a surrogate with a wall: reversible, of constant volume, and exact for log s + log c."""
+"""Paths and runs on a surrogate with a wall: reversible, of constant volume, and exact for log s +
+log c.
+"""
 
 import numpy as np
 import pytest
@@ -12,8 +14,12 @@ from kmc.surrogate.coordinates.walls import DEEP, WallState, log_chances
 from tests.oracles.mcmc import assert_standard, jit_state, paired
 
 MAPPED = np.array([[1.2, 0.3], [-0.2, 0.9]]), np.array([0.1, -0.2])
-FLAT = WallState(*MAPPED, np.array([0.5, 3.0]), np.array([[6.0, 2.0], [-4.0, 3.0]]), np.zeros((0, 2, 2)))
-CURVED = WallState(*MAPPED, np.array([1.0]), np.array([[0.5, 5.0]]), np.array([[[-3.0, 0.4], [0.4, 0.2]]]))
+FLAT = WallState(
+    *MAPPED, np.array([0.5, 3.0]), np.array([[6.0, 2.0], [-4.0, 3.0]]), np.zeros((0, 2, 2))
+)
+CURVED = WallState(
+    *MAPPED, np.array([1.0]), np.array([[0.5, 5.0]]), np.array([[[-3.0, 0.4], [0.4, 0.2]]])
+)
 WALLS = pytest.mark.parametrize("learned", [FLAT, CURVED], ids=["flat", "curved"])
 SMOOTH = jit_state(2, sections=0, seed=5, ceiling=100.0)  # a normal distribution
 
@@ -53,7 +59,9 @@ def integrate(state, power, z, momentum, step_size, n_steps):
     value = value_and_gradient(state, z, gradient, work)
     if wall(state, z, np.empty(2), work)[1]:
         gradient[:] = 0.0
-    *_, spread = leapfrog(state, power, z, momentum, gradient, value, step_size, n_steps, np.empty(2), work)
+    *_, spread = leapfrog(
+        state, power, z, momentum, gradient, value, step_size, n_steps, np.empty(2), work
+    )
     return np.concatenate([z, momentum]), spread
 
 
@@ -72,9 +80,12 @@ def test_mirrored_paths_are_reversible_and_preserve_volume(learned, power):
         mirrored += np.abs(free - end).max() > 1e-3
         step, columns = 1e-6, []
         for shift in step * np.eye(4):
-            ends = [integrate(state, power, *np.split(start + s * shift, 2), 0.3, 4)[0] for s in (1, -1)]
+            ends = [
+                integrate(state, power, *np.split(start + s * shift, 2), 0.3, 4)[0] for s in (1, -1)
+            ]
             columns.append((ends[0] - ends[1]) / (2 * step))
-        if np.abs(columns).max() < 30:  # not where a step ends behind the wall from one side of the start alone
+        # not where a step ends behind the wall from one side of the start alone
+        if np.abs(columns).max() < 30:
             smooth += 1
             assert abs(abs(np.linalg.det(columns)) - 1) < 1e-4
     assert mirrored > 10 and smooth > 20
@@ -85,7 +96,10 @@ def test_mirrored_paths_are_reversible_and_preserve_volume(learned, power):
 def test_runs_leave_the_walled_surrogate_invariant(learned, power):
     state, rng = SMOOTH._replace(wall=learned), np.random.default_rng(2)
     options = InnerChainOptions(
-        step_size=0.8, trajectory_length=2.5, independence_probability=0.3, small_step_probability=0.4
+        step_size=0.8,
+        trajectory_length=2.5,
+        independence_probability=0.3,
+        small_step_probability=0.4,
     )
     mixture = local_mixture(rng.standard_normal((9, 2)))
     spread = np.linalg.cholesky(np.linalg.inv(power * SMOOTH.precision))
@@ -98,7 +112,9 @@ def test_runs_leave_the_walled_surrogate_invariant(learned, power):
     target = np.array([power * r.value + r.wall for r in results])
     near = literal(learned, ends) < -0.1
     assert 0.02 < near.mean() < 0.6 and np.mean(np.any(ends != draws, axis=1)) > 0.8
-    functions = [(z, z**2, z[:, :1] * z[:, 1:], literal(learned, z)[:, None]) for z in (draws, ends)]
+    functions = [
+        (z, z**2, z[:, :1] * z[:, 1:], literal(learned, z)[:, None]) for z in (draws, ends)
+    ]
     before, after = (np.hstack(f) for f in functions)
     assert_standard(paired(before, after))
     crossed = paired(draws**2 * ends, ends**2 * draws)
@@ -114,7 +130,9 @@ def test_a_half_space_that_the_parameters_do_not_know():
         return -0.5 * float(x @ x) if x.sum() > 0 else -np.inf
 
     starts = np.abs(np.random.default_rng(0).standard_normal((4, 4)))
-    idata = kmc.sample(log_density, dim=4, initial=starts, draws=None, max_evaluations=600, seed=1, progress=False)
+    idata = kmc.sample(
+        log_density, dim=4, initial=starts, draws=None, max_evaluations=600, seed=1, progress=False
+    )
     assert idata.sample_stats["acceptance_rate"].mean() > 0.6
     assert idata.attrs["surrogate_wall"] == "a plane"
     assert idata.attrs["surrogate_wall_share"] > 0.02

@@ -17,13 +17,16 @@ def quick(**options):
 
 
 def test_it_finds_the_score_of_a_normal_density():
-    """The best reconstruction of x from x plus noise is x / (1 + σ²), so the field is -x / (1 + σ²) for n → ∞.
+    """The best reconstruction of x from x plus noise is x / (1 + σ²), so the field is -x / (1 + σ²)
+    for n → ∞.
 
-    With n = 2000 the slope of a linear fit has a standard error of √(2/n) = .03; the bends of three units do not have
-    ten times that between the quartiles and a standard deviation beyond them.
+    With n = 2000 the slope of a linear fit has a standard error of √(2/n) = .03; the bends of three
+    units do not have ten times that between the quartiles and a standard deviation beyond them.
     """
     x = np.random.default_rng(1).standard_normal((2000, 1))
-    estimator = DenoisingAutoencoder(n_hidden=3, noise=0.5, max_iter=200, n_corruptions=4, random_state=0).fit(x)
+    estimator = DenoisingAutoencoder(
+        n_hidden=3, noise=0.5, max_iter=200, n_corruptions=4, random_state=0
+    ).fit(x)
     at = np.linspace(-1.5, 1.5, 7)[:, None]
     assert np.abs(estimator.gradient(at) + at / 1.25).max() < 0.2
     assert np.abs(estimator.laplacian(at) + 1.0 / 1.25).max() < 0.5
@@ -34,20 +37,28 @@ def test_it_beats_the_fitted_gaussian_on_two_clusters(tied):
     rng = np.random.default_rng(2)
     x = np.where(rng.random((400, 1)) < 0.5, -2.0, 2.0) + 0.4 * rng.standard_normal((400, 1))
     test = np.where(rng.random((400, 1)) < 0.5, -2.0, 2.0) + 0.4 * rng.standard_normal((400, 1))
-    estimator = DenoisingAutoencoder(n_hidden=6, noise=0.2, max_iter=200, tied=tied, random_state=0).fit(x)
+    estimator = DenoisingAutoencoder(
+        n_hidden=6, noise=0.2, max_iter=200, tied=tied, random_state=0
+    ).fit(x)
     gaussian = -0.5 / np.var(x)
     best = -0.5 / 0.4**2  # of the truth, the clusters being apart
     assert best - 0.2 < estimator.objective(test) < 0.6 * best + 0.4 * gaussian
 
 
 def test_the_fit_minimizes_the_loss():
-    """At convergence the mean reconstruction error, summed by hand over fresh noise, is what ``loss_`` says.
+    """At convergence the mean reconstruction error, summed by hand over fresh noise, is what
+    ``loss_`` says.
 
-    The mean over 80 x 400 fresh draws of a squared error of about 2 σ² has a relative standard error of .6 %; the
-    80 x 40 drawn for the fit have been adapted to by 27 parameters, which lowers their mean by a relative 27 / 6400.
+    The mean over 80 x 400 fresh draws of a squared error of about 2 σ² has a relative standard
+    error of .6 %; the 80 x 40 drawn for the fit have been adapted to by 27 parameters, which lowers
+    their mean by a relative 27 / 6400.
     """
     estimator = quick(n_corruptions=40, max_iter=300).fit(X)
-    network, center, scale = estimator.density_.network, estimator.density_.center, estimator.density_.scale
+    network, center, scale = (
+        estimator.density_.network,
+        estimator.density_.center,
+        estimator.density_.scale,
+    )
     clean = np.tile((X - center) / scale, (400, 1))
     noise = 0.3 / scale
     corrupted = clean + noise * np.random.default_rng(3).standard_normal(clean.shape)
@@ -70,14 +81,19 @@ def test_it_is_the_formula(tied):
 @pytest.mark.parametrize("tied", [False, True])
 def test_laplacian_is_the_divergence(tied):
     estimator = quick(tied=tied).fit(X)
-    divergence = sum(differences.gradients(lambda x, i=i: estimator.gradient(x)[:, i], POINTS)[:, i] for i in range(2))
+    divergence = sum(
+        differences.gradients(lambda x, i=i: estimator.gradient(x)[:, i], POINTS)[:, i]
+        for i in range(2)
+    )
     np.testing.assert_allclose(estimator.laplacian(POINTS), divergence, rtol=1e-8)
 
 
 def test_only_tied_weights_have_a_log_density():
     estimator = quick(tied=True).fit(X)
     numeric = differences.gradients(estimator.log_density, POINTS)
-    np.testing.assert_allclose(estimator.gradient(POINTS), numeric, atol=1e-9 * np.abs(numeric).max())
+    np.testing.assert_allclose(
+        estimator.gradient(POINTS), numeric, atol=1e-9 * np.abs(numeric).max()
+    )
     with pytest.raises(ValueError, match="tied=True"):
         quick().fit(X).log_density(POINTS)
 
@@ -86,13 +102,19 @@ def test_a_seed_gives_the_same_fit():
     once, again, other = (quick(random_state=seed).fit(X).gradient(POINTS) for seed in (3, 3, 4))
     np.testing.assert_array_equal(once, again)
     assert np.abs(once - other).max() > 0
-    np.testing.assert_array_equal(quick(random_state=np.random.default_rng(3)).fit(X).gradient(POINTS), once)
+    np.testing.assert_array_equal(
+        quick(random_state=np.random.default_rng(3)).fit(X).gradient(POINTS), once
+    )
 
 
 def test_units_do_not_matter():
-    """A power of two scales without rounding, so the fit is the same to the last bit; L-BFGS would amplify less."""
+    """A power of two scales without rounding, so the fit is the same to the last bit; L-BFGS would
+    amplify less.
+    """
     plain, scaled = quick().fit(X), quick(noise=0.3 * 2.0**20).fit(X * 2.0**20)
-    np.testing.assert_array_equal(scaled.gradient(POINTS * 2.0**20) * 2.0**20, plain.gradient(POINTS))
+    np.testing.assert_array_equal(
+        scaled.gradient(POINTS * 2.0**20) * 2.0**20, plain.gradient(POINTS)
+    )
 
 
 def test_weights():
@@ -100,7 +122,9 @@ def test_weights():
     left_out = np.where(np.arange(80) < 50, 2.5, 0.0)
     np.testing.assert_array_equal(quick().fit(X, weights=left_out).gradient(POINTS), expected)
     uneven = quick().fit(X, weights=np.linspace(0.1, 2.0, 80))
-    np.testing.assert_allclose(uneven.density_.center, np.average(X, axis=0, weights=np.linspace(0.1, 2.0, 80)))
+    np.testing.assert_allclose(
+        uneven.density_.center, np.average(X, axis=0, weights=np.linspace(0.1, 2.0, 80))
+    )
 
 
 def test_values_are_refused():
@@ -116,7 +140,9 @@ def test_values_are_refused():
 def test_a_stream_trains_on():
     whole = quick(max_iter=100).fit(X).objective(X)
     estimator = quick(max_iter=100).partial_fit(X[:41])
-    np.testing.assert_array_equal(estimator.gradient(POINTS), quick(max_iter=100).fit(X[:41]).gradient(POINTS))
+    np.testing.assert_array_equal(
+        estimator.gradient(POINTS), quick(max_iter=100).fit(X[:41]).gradient(POINTS)
+    )
     first = estimator.objective(X)
     for start in range(41, 80, 13):
         estimator.partial_fit(X[start : start + 13])
@@ -133,7 +159,9 @@ def test_at_a_doubling_all_is_done_anew():
     assert estimator.objective(X) < 0
     scale = estimator.density_.scale
     np.testing.assert_allclose(estimator.cv_results_["noise"], scale * np.array(NOISES))
-    np.testing.assert_allclose(scale, np.sqrt(np.mean(np.var(np.vstack([0.01 * X[:20], X]), axis=0))))
+    np.testing.assert_allclose(
+        scale, np.sqrt(np.mean(np.var(np.vstack([0.01 * X[:20], X]), axis=0)))
+    )
 
 
 # Selection
@@ -146,7 +174,10 @@ def test_the_table_of_candidates():
     np.testing.assert_array_equal(table["n_hidden"], np.repeat([2, 4], len(NOISES)))
     np.testing.assert_allclose(table["noise"], np.tile(scale * np.array(NOISES), 2))
     best = np.argmin(table["objective"])
-    assert (estimator.n_hidden_, estimator.noise_) == (table["n_hidden"][best], table["noise"][best])
+    assert (estimator.n_hidden_, estimator.noise_) == (
+        table["n_hidden"][best],
+        table["noise"][best],
+    )
     assert np.all(table["std_error"] > 0)
     assert estimator.partial_fit(X[:10]).noise_ == table["noise"][best]
 
@@ -204,4 +235,5 @@ def test_the_default_noise_has_the_scale_of_the_data(unit):
     estimator = DenoisingAutoencoder(n_hidden=20, max_iter=40, random_state=0).fit(unit * x)
     assert estimator.noise_ == pytest.approx(0.5 * unit, rel=0.1)
     fresh = np.random.default_rng(1).standard_normal((1000, 2))
-    assert np.mean((unit * estimator.gradient(unit * fresh) + fresh) ** 2) < 0.3  # 1 for a score of zero
+    # 1 for a score of zero
+    assert np.mean((unit * estimator.gradient(unit * fresh) + fresh) ** 2) < 0.3

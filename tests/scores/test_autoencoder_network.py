@@ -25,15 +25,20 @@ def denoiser(request):
 
 
 def test_the_loss_is_the_definition(denoiser):
-    value, _ = loss(flatten(denoiser.network, denoiser.tied), CORRUPTED, CLEAN, WEIGHTS, denoiser.tied)
-    assert value == pytest.approx(oracle.loss(CORRUPTED, CLEAN, WEIGHTS, *denoiser.network), rel=1e-13)
+    value, _ = loss(
+        flatten(denoiser.network, denoiser.tied), CORRUPTED, CLEAN, WEIGHTS, denoiser.tied
+    )
+    assert value == pytest.approx(
+        oracle.loss(CORRUPTED, CLEAN, WEIGHTS, *denoiser.network), rel=1e-13
+    )
 
 
 def test_the_gradient_of_the_loss_is_its_finite_difference(denoiser):
     parameters = flatten(denoiser.network, denoiser.tied)
     value, slope = loss(parameters, CORRUPTED, CLEAN, WEIGHTS, denoiser.tied)
     expected = differences.gradient(
-        lambda p: oracle.loss(CORRUPTED, CLEAN, WEIGHTS, *unflatten(p, DIM, denoiser.tied)), parameters
+        lambda p: oracle.loss(CORRUPTED, CLEAN, WEIGHTS, *unflatten(p, DIM, denoiser.tied)),
+        parameters,
     )
     np.testing.assert_allclose(slope, expected, atol=1e-10 * value)
 
@@ -41,9 +46,13 @@ def test_the_gradient_of_the_loss_is_its_finite_difference(denoiser):
 def test_tied_weights_have_a_density():
     tied = Denoiser(network(True), CENTER, SCALE, NOISE, True)
     encoder, code_bias, _, bias = tied.network
-    expected = [oracle.log_density(x, NOISE, CENTER, SCALE, encoder, code_bias, bias) for x in CLEAN]
+    expected = [
+        oracle.log_density(x, NOISE, CENTER, SCALE, encoder, code_bias, bias) for x in CLEAN
+    ]
     np.testing.assert_allclose(tied.log_density(CLEAN), expected, rtol=1e-12)
-    np.testing.assert_allclose(tied.gradient(CLEAN), differences.gradients(tied.log_density, CLEAN), atol=1e-10)
+    np.testing.assert_allclose(
+        tied.gradient(CLEAN), differences.gradients(tied.log_density, CLEAN), atol=1e-10
+    )
 
 
 def test_far_away_the_density_of_tied_weights_does_not_overflow():

@@ -48,13 +48,17 @@ def test_duplicated_points(name):
     assert np.all(np.isfinite(twice.laplacian(POINTS)))
 
 
-@pytest.mark.parametrize("weights", [np.ones(59), -np.ones(60), np.zeros(60), np.full(60, np.nan), np.ones((60, 1))])
+@pytest.mark.parametrize(
+    "weights", [np.ones(59), -np.ones(60), np.zeros(60), np.full(60, np.nan), np.ones((60, 1))]
+)
 def test_bad_weights(name, weights):
     with pytest.raises(ValueError, match="weights"):
         make(name).fit(X, weights=weights)
 
 
-@pytest.mark.parametrize("values", [np.ones(59), np.full(60, np.nan), np.ones((60, 1)), np.full(60, -np.inf)])
+@pytest.mark.parametrize(
+    "values", [np.ones(59), np.full(60, np.nan), np.ones((60, 1)), np.full(60, -np.inf)]
+)
 def test_bad_values(name, values):
     if name not in KERNEL:
         pytest.skip("takes no values")
@@ -85,7 +89,9 @@ def test_bad_regularization(name, regularization):
         make(name, regularization=regularization).fit(X)
 
 
-@pytest.mark.parametrize("options", [{"kernel": "cubic"}, {"kernel": 3}, {"base": "cauchy"}, {"base": 1.0}])
+@pytest.mark.parametrize(
+    "options", [{"kernel": "cubic"}, {"kernel": 3}, {"base": "cauchy"}, {"base": 1.0}]
+)
 @pytest.mark.parametrize("name", KERNEL)
 def test_bad_kernel_and_base(name, options):
     (argument,) = options
@@ -95,7 +101,9 @@ def test_bad_kernel_and_base(name, options):
 
 @pytest.mark.parametrize("name", KERNEL)
 def test_no_regularization_on_a_singular_system(name):
-    """More basis functions than the data determine: an error that says so, or the shortest solution; no NaN."""
+    """More basis functions than the data determine: an error that says so, or the shortest
+    solution; no NaN.
+    """
     x = X[:6]
     estimator = make(name, regularization=0.0, base="uniform")
     try:
@@ -114,7 +122,7 @@ def test_points_in_a_plane_have_no_fitted_gaussian(name):
 
 
 def test_an_offset_costs_no_digits(name):
-    """An offset of 1e6 rounds the samples to 1e-10: the gradient moves by less than 1e-6 of itself."""
+    """An offset of 1e6 rounds samples to 1e-10: the gradient moves by less than 1e-6 of itself."""
     if name == "DenoisingAutoencoder":
         pytest.skip("L-BFGS amplifies the rounding of the samples in a non-convex problem")
     plain, moved = make(name).fit(X), make(name).fit(X + 1e6)

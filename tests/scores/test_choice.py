@@ -28,7 +28,10 @@ def error(estimator, x, truth):
 @pytest.mark.parametrize("kind", [NystromKEF, LiteKEF, FiniteKEF])
 def test_heavy_tails(kind):
     truth = -9 * HEAVY / (4 + np.sum(HEAVY**2, axis=1))[:, None]
-    found, fixed = kind(n_basis=30, random_state=0).fit(HEAVY), kind(n_basis=30, random_state=0, **FIXED).fit(HEAVY)
+    found, fixed = (
+        kind(n_basis=30, random_state=0).fit(HEAVY),
+        kind(n_basis=30, random_state=0, **FIXED).fit(HEAVY),
+    )
     assert isinstance(found.base_density_, StudentT)
     assert error(found, HEAVY, truth) < 0.4 * error(fixed, HEAVY, truth)
 
@@ -59,10 +62,16 @@ def test_what_is_given_stays():
 
 @pytest.mark.parametrize("kind", [NystromKEF, LiteKEF, FullKEF])
 def test_where_nothing_is_chosen(kind):
-    """A few samples, samples with values, a given regularization: the same to the bit as with fixed parameters."""
+    """A few samples, samples with values, a given regularization: the same to the bit as with fixed
+    parameters.
+    """
     options = {"random_state": 0} if kind is FullKEF else {"random_state": 0, "n_basis": 10}
     x, values = HEAVY[:70], -np.log1p(np.sum(HEAVY[:70] ** 2, axis=1))
-    for more, arguments in (({}, (x[:50],)), ({}, (x[:60], values[:60])), ({"regularization": 0.1}, (x,))):
+    for more, arguments in (
+        ({}, (x[:50],)),
+        ({}, (x[:60], values[:60])),
+        ({"regularization": 0.1}, (x,)),
+    ):
         found = kind(**options, **more).fit(*arguments)
         fixed = kind(**options, **more, **FIXED).fit(*arguments)
         np.testing.assert_array_equal(found.gradient(x), fixed.gradient(x))
@@ -70,7 +79,10 @@ def test_where_nothing_is_chosen(kind):
 
 def test_samplers_choose_nothing():
     fitter = Fitter(LiteKEF(bandwidth=2.0), values=False, refit=True, rng=RNG)
-    assert fitter._estimator.get_params() | {"kernel": "gaussian", "base": "gaussian"} == fitter._estimator.get_params()
+    assert (
+        fitter._estimator.get_params() | {"kernel": "gaussian", "base": "gaussian"}
+        == fitter._estimator.get_params()
+    )
     assert fitter._estimator.bandwidth == 2.0
 
 
@@ -83,5 +95,7 @@ def test_repetition_and_units():
     a, b = (LiteKEF(random_state=1).fit(HEAVY) for _ in range(2))
     np.testing.assert_array_equal(a.gradient(HEAVY), b.gradient(HEAVY))
     c = LiteKEF(random_state=1).fit(1e3 * HEAVY)
-    np.testing.assert_allclose(1e3 * c.gradient(1e3 * HEAVY), a.gradient(HEAVY), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        1e3 * c.gradient(1e3 * HEAVY), a.gradient(HEAVY), rtol=1e-3, atol=1e-3
+    )
     assert LiteKEF(kernel=Gaussian(2.0), random_state=0).fit(HEAVY).kernel_ == Gaussian(2.0)

@@ -13,7 +13,9 @@ def test_a_sphere_is_found():
     x = np.random.default_rng(0).standard_normal((300, 10))
     fitted = fit_base("gaussian", x)
     found = shrunk(fitted, x, ONES)
-    assert np.linalg.norm(found.covariance - np.eye(10)) < 0.3 * np.linalg.norm(fitted.covariance - np.eye(10))
+    assert np.linalg.norm(found.covariance - np.eye(10)) < 0.3 * np.linalg.norm(
+        fitted.covariance - np.eye(10)
+    )
     np.testing.assert_array_equal(found.mean, fitted.mean)
 
 

@@ -15,7 +15,12 @@ CENTER = np.array([0.3, -1.0, 2.0])
 SPREAD = np.array([[1.0, 0.4, 0.0], [0.4, 0.8, -0.3], [0.0, -0.3, 2.0]])
 X = np.random.default_rng(0).standard_normal((9, 3)) + CENTER
 
-SMOOTH = [Flat(), Gaussian(CENTER, SPREAD), StudentT(CENTER, SPREAD, 3.5), StudentT(CENTER, SPREAD, 1.0)]
+SMOOTH = [
+    Flat(),
+    Gaussian(CENTER, SPREAD),
+    StudentT(CENTER, SPREAD, 3.5),
+    StudentT(CENTER, SPREAD, 1.0),
+]
 
 
 class Quartic:
@@ -47,8 +52,12 @@ def test_log_densities_are_those_of_scipy(density, expected):
 
 @pytest.mark.parametrize("density", SMOOTH)
 def test_derivatives_are_finite_differences(density):
-    np.testing.assert_allclose(density.gradient(X), differences.gradients(density.log_density, X), atol=1e-11)
-    np.testing.assert_allclose(density.laplacian(X), differences.laplacians(density.log_density, X), atol=1e-9)
+    np.testing.assert_allclose(
+        density.gradient(X), differences.gradients(density.log_density, X), atol=1e-11
+    )
+    np.testing.assert_allclose(
+        density.laplacian(X), differences.laplacians(density.log_density, X), atol=1e-9
+    )
 
 
 def test_a_box_is_flat_inside_and_nothing_outside():
@@ -77,8 +86,14 @@ def test_bases_are_frozen_and_survive_copies(density):
         (lambda: Gaussian([0.0, 0.0], np.eye(3)), r"expected \(d,\) and \(d, d\)"),
         (lambda: Gaussian([0.0, np.nan], np.eye(2)), "finite"),
         (lambda: Gaussian([0.0, 0.0], [[1.0, 0.5], [0.4, 1.0]]), "symmetric"),
-        (lambda: Gaussian([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), "(?s)covariance.*positive definite"),
-        (lambda: StudentT([0.0, 0.0], [[1.0, 0.0], [0.0, -1.0]], 3.0), "(?s)scale.*positive definite"),
+        (
+            lambda: Gaussian([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]),
+            "(?s)covariance.*positive definite",
+        ),
+        (
+            lambda: StudentT([0.0, 0.0], [[1.0, 0.0], [0.0, -1.0]], 3.0),
+            "(?s)scale.*positive definite",
+        ),
         (lambda: StudentT([0.0], [[1.0]], 0.0), "dof=0.0"),
         (lambda: StudentT([0.0], [[1.0]], np.inf), "dof=inf"),
     ],
@@ -102,27 +117,37 @@ def test_the_gaussian_base_has_the_weighted_moments():
 def test_weights_are_counts(name):
     x = np.random.default_rng(2).standard_normal((40, 2))
     counts = np.arange(40) % 3 + 1
-    weighted, repeated = fit_base(name, x, counts.astype(float)), fit_base(name, np.repeat(x, counts, axis=0))
+    weighted, repeated = (
+        fit_base(name, x, counts.astype(float)),
+        fit_base(name, np.repeat(x, counts, axis=0)),
+    )
     np.testing.assert_allclose(weighted.gradient(X[:, :2]), repeated.gradient(X[:, :2]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "student-t"])
 def test_an_offset_and_a_scale_do_not_matter(name):
-    """An offset of 1e6 rounds the points to 1e-10, and the covariance of white points by as much."""
+    """An offset of 1e6 rounds points to 1e-10, and the covariance of white points by as much."""
     x = np.random.default_rng(3).standard_normal((200, 3))
     plain, moved = fit_base(name, x), fit_base(name, 1e3 * x + 1e6)
-    np.testing.assert_allclose(1e3 * moved.gradient(1e3 * X + 1e6), plain.gradient(X), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        1e3 * moved.gradient(1e3 * X + 1e6), plain.gradient(X), rtol=1e-8, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("dof", [1.0, 3.0, 8.0])
 def test_the_student_base_finds_what_the_samples_are(dof):
-    """From 4000 samples: each parameter within four of its standard errors, near sd / √n times 1 + 1/ν."""
+    """From 4000 samples: each parameter within four of its standard errors, near sd / √n times 1 +
+    1/ν.
+    """
     x = stats.multivariate_t(CENTER, SPREAD, dof, seed=4).rvs(4000)
     base = fit_base("student-t", x)
     assert base.dof == dof
     error = 4.0 * (1.0 + 1.0 / dof) / np.sqrt(4000)
     assert np.all(np.abs(base.location - CENTER) < error * np.sqrt(np.diag(SPREAD)))
-    assert np.all(np.abs(base.scale - SPREAD) < 2.0 * error * np.sqrt(np.outer(np.diag(SPREAD), np.diag(SPREAD))))
+    assert np.all(
+        np.abs(base.scale - SPREAD)
+        < 2.0 * error * np.sqrt(np.outer(np.diag(SPREAD), np.diag(SPREAD)))
+    )
 
 
 def test_the_student_base_maximizes_the_likelihood():
@@ -146,14 +171,16 @@ def test_the_student_base_maximizes_the_likelihood():
 
 
 @pytest.mark.parametrize("name", ["gaussian", "student-t"])
-@pytest.mark.parametrize("x", [X[:3], np.column_stack([X, X[:, 0] + X[:, 1]]), np.column_stack([X, np.ones(9)])])
+@pytest.mark.parametrize(
+    "x", [X[:3], np.column_stack([X, X[:, 0] + X[:, 1]]), np.column_stack([X, np.ones(9)])]
+)
 def test_a_singular_covariance_says_what_to_do(name, x):
     with pytest.raises(ValueError, match="singular .* base='uniform' needs no covariance"):
         fit_base(name, x)
 
 
 def test_mostly_coincident_samples_have_no_student_base_of_few_degrees_of_freedom():
-    """1 of 32 copies apart: the likelihood has a maximum only for ν > 31 / 1, so of DOFS for 100."""
+    """1 of 32 copies apart: the likelihood has a maximum only for ν > 31/1, so of DOFS for 100."""
     assert fit_base("student-t", np.array([[0.0]] * 31 + [[1.0]])).dof == 100.0
     with pytest.raises(ValueError, match="coincide"):
         fit_base("student-t", np.array([[0.0]] * 200 + [[1.0]]))
@@ -162,7 +189,8 @@ def test_mostly_coincident_samples_have_no_student_base_of_few_degrees_of_freedo
 @pytest.mark.parametrize("base", ["gaussain", ""])
 def test_an_unknown_name_lists_the_known_ones(base):
     with pytest.raises(
-        ValueError, match=f"base='{base}': expected one of 'uniform', 'gaussian', 'student-t', or an obj"
+        ValueError,
+        match=f"base='{base}': expected one of 'uniform', 'gaussian', 'student-t', or an obj",
     ):
         fit_base(base, X)
 
@@ -180,7 +208,7 @@ def test_a_missing_laplacian_is_computed_by_differences():
 
 
 def test_differences_follow_the_scale_of_the_samples():
-    """Far from zero too: the steps are powers of two, which add to a coordinate without rounding."""
+    """Far from zero too: steps are powers of two, which add to a coordinate without rounding."""
     wide = Gaussian([1e6, 0.0], np.diag([1e4, 1e-8]))
 
     class Bare:
@@ -203,11 +231,23 @@ def test_a_base_without_a_method_is_an_error(missing):
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
-        ("log_density", lambda x: np.zeros((len(x), 1)), r"log_density returned shape \(9, 1\).*expected \(9,\)"),
-        ("gradient", lambda x: np.zeros(len(x)), r"gradient returned shape \(9,\).*expected \(9, 3\)"),
+        (
+            "log_density",
+            lambda x: np.zeros((len(x), 1)),
+            r"log_density returned shape \(9, 1\).*expected \(9,\)",
+        ),
+        (
+            "gradient",
+            lambda x: np.zeros(len(x)),
+            r"gradient returned shape \(9,\).*expected \(9, 3\)",
+        ),
         ("gradient", lambda x: np.where(x == x.max(), np.nan, x), "gradient returned NaN at x="),
         ("gradient", lambda x: np.where(x == x.max(), np.inf, x), "gradient is .*inf.* at row"),
-        ("log_density", lambda x: np.where(x[:, 0] > 0, 0.0, -np.inf), "log_density is -inf at row"),
+        (
+            "log_density",
+            lambda x: np.where(x[:, 0] > 0, 0.0, -np.inf),
+            "log_density is -inf at row",
+        ),
     ],
 )
 def test_what_a_base_returns_is_checked_at_the_samples(name, wrong, message):
@@ -218,7 +258,8 @@ def test_what_a_base_returns_is_checked_at_the_samples(name, wrong, message):
 
 
 @pytest.mark.parametrize(
-    "density", [Gaussian([0.0], [[1.0]]), StudentT(np.zeros(2), np.eye(2), 3.0), Uniform([-9, -9], 9)]
+    "density",
+    [Gaussian([0.0], [[1.0]]), StudentT(np.zeros(2), np.eye(2), 3.0), Uniform([-9, -9], 9)],
 )
 def test_a_base_of_another_dimension_is_an_error(density):
     with pytest.raises(ValueError, match="dimensions, but X has 3 columns"):
@@ -276,5 +317,7 @@ def test_hessians_are_those_of_differences(density):
     found = density.hessian(X)
     for k in range(3):
         np.testing.assert_allclose(
-            found[:, k], differences.gradients(lambda z, k=k: density.gradient(z)[:, k], X), atol=1e-6
+            found[:, k],
+            differences.gradients(lambda z, k=k: density.gradient(z)[:, k], X),
+            atol=1e-6,
         )

@@ -25,7 +25,9 @@ def test_products_are_those_of_the_dense_matrix(name, sections, monkeypatch):
     matrix = operator.dense()
     np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12, atol=1e-14 * np.abs(matrix).max())
     expected = (matrix @ vector.reshape(-1)).reshape(operator.shape)
-    np.testing.assert_allclose(operator(vector), expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        operator(vector), expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize("name", ["gaussian", "matern52", "polynomial", "mixed product", "tall"])
@@ -38,7 +40,7 @@ def test_the_matrix_is_that_of_equation_4(name):
 
 
 def test_an_outlier_costs_no_digits():
-    """A point at 1e9 drags the mean to 1e7; distances of the others about it would lose all digits."""
+    """A point at 1e9 drags the mean to 1e7, about which other distances would lose all digits."""
     x = RNG.standard_normal((100, 2))
     near = GradientGram(Gaussian(), x)
     vector = RNG.standard_normal(near.shape)

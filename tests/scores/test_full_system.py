@@ -21,7 +21,9 @@ def system(values=None):
 @pytest.mark.parametrize("values", [None, VALUES], ids=["samples", "values"])
 def test_the_reported_error_bounds_that_of_the_fitted_rows(values):
     exact = list(system(values).dense(LAMBDAS))
-    evaluation = EvaluationOperator(KERNEL, X - X.mean(axis=0), WEIGHTS, None if values is None else 2.0)
+    evaluation = EvaluationOperator(
+        KERNEL, X - X.mean(axis=0), WEIGHTS, None if values is None else 2.0
+    )
     target = np.zeros(X.shape), (np.zeros(30) if values is None else VALUES - BASE.log_density(X))
     for solved, expected in zip(system(values).iterative(LAMBDAS, 1e-4, 1000), exact, strict=True):
         misfit = np.linalg.norm(evaluation.of(expected.function) - evaluation.rows(*target))

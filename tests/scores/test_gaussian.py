@@ -7,7 +7,9 @@ from tests.jit_states import evaluate
 from tests.oracles import differences
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((50, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 0.7, -0.2], [0.0, 0.0, 2.0]]) + [1.0, 0.0, -3.0]
+X = RNG.standard_normal((50, 3)) @ np.array(
+    [[1.0, 0.5, 0.0], [0.0, 0.7, -0.2], [0.0, 0.0, 2.0]]
+) + [1.0, 0.0, -3.0]
 WEIGHTS = RNG.random(50)
 POINTS = RNG.standard_normal((7, 3))
 
@@ -27,12 +29,16 @@ def test_derivatives_are_finite_differences():
         estimator.gradient(POINTS), differences.gradients(estimator.log_density, POINTS), atol=1e-11
     )
     np.testing.assert_allclose(
-        estimator.laplacian(POINTS), differences.laplacians(estimator.log_density, POINTS), atol=1e-9
+        estimator.laplacian(POINTS),
+        differences.laplacians(estimator.log_density, POINTS),
+        atol=1e-9,
     )
 
 
 def test_the_objective_is_least_at_the_fit():
-    """Score matching of a Gaussian is maximum likelihood, where the objective is -tr(P)/2 (Hyvärinen 2005)."""
+    """Score matching of a Gaussian is maximum likelihood, where the objective is -tr(P)/2
+    (Hyvärinen 2005).
+    """
     estimator = GaussianScore().fit(X)
     best = estimator.objective(X)
     assert best == pytest.approx(-0.5 * np.trace(np.linalg.inv(np.cov(X.T, ddof=0))), rel=1e-12)
@@ -40,7 +46,9 @@ def test_the_objective_is_least_at_the_fit():
     for shift in np.vstack([np.eye(3), -np.eye(3)]):
         assert GaussianScore().fit(X + 0.1 * shift).objective(X) > best
     for factor in (0.9, 1.1):
-        assert GaussianScore().fit(X.mean(axis=0) + factor * (X - X.mean(axis=0))).objective(X) > best
+        assert (
+            GaussianScore().fit(X.mean(axis=0) + factor * (X - X.mean(axis=0))).objective(X) > best
+        )
 
 
 @pytest.mark.parametrize("sizes", [[50], [4, 46], [30, 1, 1, 18], [10] * 5])
@@ -60,7 +68,9 @@ def test_a_stream_far_from_zero_keeps_its_digits():
     estimator = GaussianScore()
     for start in range(0, 50, 10):
         estimator.partial_fit(x[start : start + 10])
-    np.testing.assert_allclose(estimator.covariance_, np.cov((x - 1e8).T, ddof=0), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(
+        estimator.covariance_, np.cov((x - 1e8).T, ddof=0), rtol=1e-7, atol=1e-8
+    )
 
 
 def test_a_fit_begins_anew_and_a_stream_goes_on_from_it():
@@ -101,7 +111,9 @@ def test_samples_in_a_plane_are_an_error(x, message):
 
 def test_the_point_says_the_same():
     estimator = GaussianScore().fit(X)
-    for x, value, expected in zip(POINTS, estimator.log_density(POINTS), estimator.gradient(POINTS)):
+    for x, value, expected in zip(
+        POINTS, estimator.log_density(POINTS), estimator.gradient(POINTS)
+    ):
         found, gradient = evaluate(estimator.jit_state(), x)
         assert found == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(gradient, expected, atol=1e-13)

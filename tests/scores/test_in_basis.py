@@ -27,7 +27,9 @@ def test_a_doubled_stream_is_a_fit_to_all_of_it(kind):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("with_values", [False, True])
 def test_between_doublings_forms_are_added(kind, with_values):
-    """With basis and base density of the first block, the solution is that of all samples, with their weights."""
+    """With basis and base density of the first block, the solution is that of all samples, with
+    their weights.
+    """
     values = -0.5 * np.sum(X**2, axis=1) if with_values else None
     weights = np.random.default_rng(6).uniform(3.0, 7.0, 400)
     stream = kind(**FIXED)
@@ -35,9 +37,15 @@ def test_between_doublings_forms_are_added(kind, with_values):
         stream.partial_fit(X[rows], None if values is None else values[rows], weights[rows])
     samples = Samples(X, stream.center_, weights, values, 1.0)
     objective = accumulate_sums(stream.basis_, samples, stream.base_density_).objective()
-    (penalty,) = (matrix for name, matrix in stream._penalties(stream.basis_).items() if name == stream.penalty_)
+    (penalty,) = (
+        matrix
+        for name, matrix in stream._penalties(stream.basis_).items()
+        if name == stream.penalty_
+    )
     expected = ridge_solution(objective.matrix, -objective.linear, penalty, 1e-2)
-    np.testing.assert_allclose(stream.coefficients_, expected, rtol=1e-5, atol=1e-8 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        stream.coefficients_, expected, rtol=1e-5, atol=1e-8 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -72,10 +80,19 @@ def test_landmarks_of_the_user_are_in_the_coordinates_of_x():
 def test_log_densities_sharpen_the_fit():
     """Sixty samples of N(0, I) whose log-density is known say more than sixty samples."""
     x = np.random.default_rng(8).standard_normal((60, 2))
-    options = {"base": "uniform", "random_state": 0, "regularization": 1e-2, "bandwidth": 2.0, "value_weight": 100.0}
+    options = {
+        "base": "uniform",
+        "random_state": 0,
+        "regularization": 1e-2,
+        "bandwidth": 2.0,
+        "value_weight": 100.0,
+    }
     error = {
         known: np.abs(
-            NystromKEF(**options).fit(x, values=-0.5 * np.sum(x**2, axis=1) if known else None).gradient(x) + x
+            NystromKEF(**options)
+            .fit(x, values=-0.5 * np.sum(x**2, axis=1) if known else None)
+            .gradient(x)
+            + x
         ).mean()
         for known in (False, True)
     }

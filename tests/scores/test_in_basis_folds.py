@@ -52,7 +52,9 @@ def test_folds_are_fits_without_the_fold(basis, values):
         for j, regularization in enumerate(LAMBDAS):
             beta = ridge_solution(training.matrix, -training.linear, basis.gram(), regularization)
             score = np.einsum("npd,p->nd", gradients, beta)
-            expected = np.average(0.5 * np.sum(score**2, axis=1) + linear @ beta + constant, weights=w)
+            expected = np.average(
+                0.5 * np.sum(score**2, axis=1) + linear @ beta + constant, weights=w
+            )
             if values is not None:
                 residual = values[parts[k]] - base.log_density(X[parts[k]]) - phi @ beta
                 residual -= np.average(residual, weights=w)
@@ -62,11 +64,17 @@ def test_folds_are_fits_without_the_fold(basis, values):
 
 def test_with_many_functions_regularizations_that_are_far_too_small_are_left_out(monkeypatch):
     data = np.random.default_rng(6).standard_normal((60, 3))
-    plain = NystromKEF(n_basis=15, kernel="gaussian", bandwidth="median", base="gaussian", random_state=0).fit(data)
+    plain = NystromKEF(
+        n_basis=15, kernel="gaussian", bandwidth="median", base="gaussian", random_state=0
+    ).fit(data)
     monkeypatch.setattr(in_basis, "MANY", 10)
-    quick = NystromKEF(n_basis=15, kernel="gaussian", bandwidth="median", base="gaussian", random_state=0).fit(data)
+    quick = NystromKEF(
+        n_basis=15, kernel="gaussian", bandwidth="median", base="gaussian", random_state=0
+    ).fit(data)
     np.testing.assert_array_equal(quick.coefficients_, plain.coefficients_)
     left_out = np.isnan(quick.cv_results_["objective"])
     assert 0 < left_out.sum() < 8
-    np.testing.assert_array_equal(quick.cv_results_["objective"][~left_out], plain.cv_results_["objective"][~left_out])
+    np.testing.assert_array_equal(
+        quick.cv_results_["objective"][~left_out], plain.cv_results_["objective"][~left_out]
+    )
     assert np.all(quick.cv_results_["regularization"][left_out] < quick.regularization_)

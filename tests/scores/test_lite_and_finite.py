@@ -10,7 +10,13 @@ POINTS = np.random.default_rng(2).standard_normal((9, 2))
 
 
 def fitted(**options):
-    settings = {"bandwidth": BANDWIDTH, "regularization": LAMBDA, "n_basis": 12, "jitter": 0.0, "random_state": 0}
+    settings = {
+        "bandwidth": BANDWIDTH,
+        "regularization": LAMBDA,
+        "n_basis": 12,
+        "jitter": 0.0,
+        "random_state": 0,
+    }
     return LiteKEF(**(settings | {"base": "uniform", "penalty": "norm"} | options)).fit(X)
 
 
@@ -25,8 +31,12 @@ def test_against_lemma_4(base, penalty):
     np.testing.assert_allclose(estimator.coefficients_, alpha, rtol=1e-8)
     f, gradient = oracle.evaluate(alpha, estimator.landmarks_, BANDWIDTH, POINTS)
     base_density = estimator.base_density_
-    np.testing.assert_allclose(estimator.log_density(POINTS), f + base_density.log_density(POINTS), rtol=1e-9)
-    np.testing.assert_allclose(estimator.gradient(POINTS), gradient + base_density.gradient(POINTS), rtol=1e-8)
+    np.testing.assert_allclose(
+        estimator.log_density(POINTS), f + base_density.log_density(POINTS), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        estimator.gradient(POINTS), gradient + base_density.gradient(POINTS), rtol=1e-8
+    )
 
 
 def test_penalty_is_chosen_by_the_held_out_objective():
@@ -43,7 +53,9 @@ def test_all_samples_as_landmarks():
     assert len(fitted(n_basis=1000).landmarks_) == 60
 
 
-@pytest.mark.parametrize(("options", "message"), [({"penalty": "l2"}, "penalty='l2'"), ({"n_basis": 0}, "n_basis=0")])
+@pytest.mark.parametrize(
+    ("options", "message"), [({"penalty": "l2"}, "penalty='l2'"), ({"n_basis": 0}, "n_basis=0")]
+)
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         fitted(**options)

@@ -9,7 +9,13 @@ POINTS = np.random.default_rng(2).standard_normal((7, 2))
 
 
 def fitted(**options):
-    settings = {"bandwidth": 1.5, "regularization": 1e-2, "n_basis": 30, "jitter": 0.0, "random_state": 0}
+    settings = {
+        "bandwidth": 1.5,
+        "regularization": 1e-2,
+        "n_basis": 30,
+        "jitter": 0.0,
+        "random_state": 0,
+    }
     return FiniteKEF(**(settings | {"base": "uniform"} | options)).fit(X)
 
 
@@ -34,9 +40,13 @@ def test_derivatives_agree_with_differences(kernel):
 
 
 def test_many_features_approach_the_kernel_estimator():
-    """Random features approximate the reproducing-kernel space: with 3000 the fit is the lite one with all samples."""
+    """Random features approximate the reproducing-kernel space: with 3000 the fit is the lite one
+    with all samples.
+    """
     many = fitted(n_basis=3000, regularization=0.1)
-    lite = LiteKEF(bandwidth=1.5, regularization=0.1, n_basis=80, base="uniform", penalty="norm").fit(X)
+    lite = LiteKEF(
+        bandwidth=1.5, regularization=0.1, n_basis=80, base="uniform", penalty="norm"
+    ).fit(X)
     scale = np.abs(lite.gradient(X)).mean()
     assert np.abs(many.gradient(X) - lite.gradient(X)).mean() < 0.15 * scale
 

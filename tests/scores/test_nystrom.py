@@ -15,7 +15,13 @@ POINTS = np.random.default_rng(2).standard_normal((6, 2))
 
 
 def fitted(X=X, **options):
-    settings = {"bandwidth": BANDWIDTH, "regularization": LAMBDA, "n_basis": 8, "jitter": 0.0, "random_state": 0}
+    settings = {
+        "bandwidth": BANDWIDTH,
+        "regularization": LAMBDA,
+        "n_basis": 8,
+        "jitter": 0.0,
+        "random_state": 0,
+    }
     return NystromKEF(**(settings | {"base": "uniform"} | options)).fit(X)
 
 
@@ -37,7 +43,9 @@ def test_objective_is_the_quadratic_form_of_its_sums():
     held_out = np.random.default_rng(3).standard_normal((40, 2))
     samples = Samples(held_out, estimator.center_, np.ones(40), None, 1.0)
     objective = accumulate_sums(estimator.basis_, samples, estimator.base_density_).objective()
-    assert estimator.objective(held_out) == pytest.approx(objective(estimator.coefficients_), rel=1e-10)
+    assert estimator.objective(held_out) == pytest.approx(
+        objective(estimator.coefficients_), rel=1e-10
+    )
     assert estimator.score(held_out) == -estimator.objective(held_out)
 
 
@@ -50,7 +58,10 @@ def test_the_solution_minimizes_the_penalized_objective():
 
         samples = Samples(X, estimator.center_, np.ones(len(X)), None, 1.0)
         objective = accumulate_sums(estimator.basis_, samples, estimator.base_density_).objective()
-        return objective(coefficients) + 0.5 * LAMBDA * coefficients @ estimator.basis_.gram() @ coefficients
+        return (
+            objective(coefficients)
+            + 0.5 * LAMBDA * coefficients @ estimator.basis_.gram() @ coefficients
+        )
 
     best = penalized(estimator.coefficients_)
     for _ in range(20):
@@ -62,21 +73,31 @@ def test_offset_and_units():
     offset = fitted(X + 1e6, regularization=1e-3, bandwidth="median")
     np.testing.assert_allclose(offset.gradient(POINTS + 1e6), plain.gradient(POINTS), rtol=1e-6)
     scaled = fitted(100.0 * X, regularization=1e-3 / 100**2, bandwidth="median")
-    np.testing.assert_allclose(100.0 * scaled.gradient(100.0 * POINTS), plain.gradient(POINTS), rtol=1e-8)
+    np.testing.assert_allclose(
+        100.0 * scaled.gradient(100.0 * POINTS), plain.gradient(POINTS), rtol=1e-8
+    )
 
 
 def test_a_metric_is_a_change_of_the_kernel():
-    """Bandwidths per column: the kernel of the columns divided by them, derivatives in the user's coordinates."""
+    """Bandwidths per column: the kernel of the columns divided by them, derivatives in the user's
+    coordinates.
+    """
     estimator = fitted(kernel=Metric(Gaussian(1.0), np.array([0.5, 2.0])), bandwidth="median")
     gradient = differences.gradients(estimator.log_density, POINTS)
     np.testing.assert_allclose(estimator.gradient(POINTS), gradient, rtol=1e-5, atol=1e-7)
 
 
 def test_a_polynomial_kernel_of_degree_two_is_a_gaussian_fit():
-    """f is then any quadratic: without penalty the minimizer of the objective is the fitted Gaussian's score."""
-    estimator = fitted(kernel=Polynomial(2), bandwidth="median", regularization=0.0, jitter="auto", n_basis=30)
+    """f is then any quadratic: without penalty the minimizer of the objective is the fitted
+    Gaussian's score.
+    """
+    estimator = fitted(
+        kernel=Polynomial(2), bandwidth="median", regularization=0.0, jitter="auto", n_basis=30
+    )
     precision = np.linalg.inv(np.cov(X.T, bias=True))
-    np.testing.assert_allclose(estimator.gradient(POINTS), -(POINTS - X.mean(axis=0)) @ precision, rtol=1e-4)
+    np.testing.assert_allclose(
+        estimator.gradient(POINTS), -(POINTS - X.mean(axis=0)) @ precision, rtol=1e-4
+    )
 
 
 def test_selection_among_kernels_bandwidths_and_bases():
@@ -124,7 +145,9 @@ def test_a_count_is_of_distinct_components(rng, count):
     np.testing.assert_array_equal(chosen, np.sort(chosen))
 
 
-@pytest.mark.parametrize("components", [0, -1, 0.0, 1.5, np.nan, [1, 2], [5], [-1], [0], [[1]], [0.5]])
+@pytest.mark.parametrize(
+    "components", [0, -1, 0.0, 1.5, np.nan, [1, 2], [5], [-1], [0], [[1]], [0.5]]
+)
 def test_values_out_of_range(rng, components):
     with pytest.raises(ValueError, match="components=.*expected a count"):
         draw_components(components, 4, 3, rng)
@@ -142,7 +165,9 @@ GIVEN = {"regularization": LAMBDA, "jitter": 0.0}
 
 
 class WithXi(Basis):
-    """Gradients of the kernel at points, and ξ = (1/n) Σ_b Δk(X_b, ·), which is outside of their span."""
+    """Gradients of the kernel at points, and ξ = (1/n) Σ_b Δk(X_b, ·), which is outside of their
+    span.
+    """
 
     def __init__(self, kernel, points):
         self.kernel, self.points, self.inner = kernel, points, KernelGradients(kernel, points)
@@ -164,11 +189,15 @@ class WithXi(Basis):
         return np.concatenate([self.inner.gradients(x), xi[:, None]], axis=1)
 
     def laplacians(self, x):
-        return np.column_stack([self.inner.laplacians(x), sum(self.xi(x, j, j) for j in range(x.shape[1]))])
+        return np.column_stack(
+            [self.inner.laplacians(x), sum(self.xi(x, j, j) for j in range(x.shape[1]))]
+        )
 
     def gram(self):
         """<∂_i k(Y, ·), ξ> = ∂_i ξ(Y), and <ξ, ξ> = (1/n) Σ_b Δξ(X_b)."""
-        across = np.stack([self.xi(self.points, j) for j in range(self.points.shape[1])], axis=1).ravel()
+        across = np.stack(
+            [self.xi(self.points, j) for j in range(self.points.shape[1])], axis=1
+        ).ravel()
         own = np.mean(sum(self.xi(self.points, j, j) for j in range(self.points.shape[1])))
         return np.block([[self.inner.gram(), across[:, None]], [across[None], np.array([[own]])]])
 

@@ -12,14 +12,23 @@ from kmc.scores import DenoisingAutoencoder, FiniteKEF, FullKEF, GaussianScore, 
 from kmc.scores.densities import StudentT
 from tests.sklearn_conventions import conventions
 
-X = np.random.default_rng(0).standard_normal((60, 2)) @ np.array([[1.0, 0.5], [0.0, 3.0]]) + [10.0, 0.0]
+X = np.random.default_rng(0).standard_normal((60, 2)) @ np.array([[1.0, 0.5], [0.0, 3.0]]) + [
+    10.0,
+    0.0,
+]
 
 SMALL = [
     GaussianScore(),
     DenoisingAutoencoder(n_hidden=5, noise=0.3, max_iter=20, n_corruptions=2),
     DenoisingAutoencoder(n_hidden=[2, 4], noise=0.3, max_iter=5, n_corruptions=2, cv=2, tied=True),
     NystromKEF(n_basis=8),
-    NystromKEF(n_basis=8, kernel=InverseMultiquadric(1.414, 1.0), components=0.5, base="uniform", regularization=1e-2),
+    NystromKEF(
+        n_basis=8,
+        kernel=InverseMultiquadric(1.414, 1.0),
+        components=0.5,
+        base="uniform",
+        regularization=1e-2,
+    ),
     LiteKEF(n_basis=8, base="student-t"),
     FiniteKEF(n_basis=8),
     FullKEF(regularization=1e-2),
@@ -48,16 +57,27 @@ def test_objects_and_arrays_are_parameters_like_any_other():
 @pytest.mark.parametrize(
     ("estimator", "grid"),
     [
-        (NystromKEF(base="uniform", regularization=1e-2, random_state=0), {"bandwidth": [1e-3, 4.0]}),
-        (LiteKEF(base="uniform", regularization=1e-2, random_state=0), {"kernel": [Gaussian(1e-3), Gaussian(4.0)]}),
-        (FiniteKEF(base="uniform", regularization=1e-2, random_state=0), {"bandwidth": [1e-3, 4.0]}),
+        (
+            NystromKEF(base="uniform", regularization=1e-2, random_state=0),
+            {"bandwidth": [1e-3, 4.0]},
+        ),
+        (
+            LiteKEF(base="uniform", regularization=1e-2, random_state=0),
+            {"kernel": [Gaussian(1e-3), Gaussian(4.0)]},
+        ),
+        (
+            FiniteKEF(base="uniform", regularization=1e-2, random_state=0),
+            {"bandwidth": [1e-3, 4.0]},
+        ),
         (FullKEF(base="uniform", regularization=1e-2), {"bandwidth": [1e-3, 4.0]}),
         (DenoisingAutoencoder(n_hidden=4, max_iter=30, random_state=0), {"noise": [1e-3, 0.5]}),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_grid_search_by_score_finds_the_setting_that_is_not_absurd(estimator, grid):
-    """Sections that are narrower than the distances between samples say nothing of the ones left out."""
+    """Sections that are narrower than the distances between samples say nothing of the ones left
+    out.
+    """
     search = GridSearchCV(estimator, grid, cv=KFold(3, shuffle=True, random_state=0)).fit(X)
     assert search.best_index_ == 1
     assert search.best_score_ == pytest.approx(search.cv_results_["mean_test_score"][1])

@@ -8,7 +8,9 @@ from tests.oracles import sketches as oracle
 RNG = np.random.default_rng(0)
 RING = RNG.integers(0, 2, 600)
 ANGLE = RNG.uniform(0, 2 * np.pi, 600)
-X = (1.0 + 4.0 * RING + 0.2 * RNG.standard_normal(600))[:, None] * np.column_stack([np.cos(ANGLE), np.sin(ANGLE)])
+X = (1.0 + 4.0 * RING + 0.2 * RNG.standard_normal(600))[:, None] * np.column_stack(
+    [np.cos(ANGLE), np.sin(ANGLE)]
+)
 BLOBS = RNG.standard_normal((300, 3)) + 8.0 * np.eye(3)[np.arange(300) % 3]
 
 
@@ -74,7 +76,9 @@ def test_transformers_of_others_and_the_rand_index():
     from sklearn.metrics import adjusted_rand_score, rand_score
 
     nystroem = Nystroem(gamma=0.05, n_components=40, random_state=0)
-    found = kernel_kmeans(BLOBS + 3.0 * RNG.standard_normal(BLOBS.shape), 3, nystroem, random_state=0)
+    found = kernel_kmeans(
+        BLOBS + 3.0 * RNG.standard_normal(BLOBS.shape), 3, nystroem, random_state=0
+    )
     assert not hasattr(nystroem, "components_") and hasattr(found.embedding, "components_")
     labels = KMeans(3, n_init=10, random_state=0).fit_predict(nystroem.fit_transform(BLOBS))
     ours = kernel_kmeans(BLOBS, 3, nystroem, random_state=0).labels
@@ -88,11 +92,26 @@ def test_transformers_of_others_and_the_rand_index():
     [
         ((X, 0), {}, ValueError, "n_clusters=0: expected a whole number of at least 1"),
         ((X, 2), {"n_init": 0}, ValueError, "n_init=0"),
-        ((X, 2, "fourier"), {}, ValueError, "embedding='fourier': expected 'nystrom', 'kernel-pca', 'kernel-jl'"),
-        ((X, 2, KernelJL), {}, TypeError, "embedding=.*KernelJL.*: expected .* an object with fit and transform"),
+        (
+            (X, 2, "fourier"),
+            {},
+            ValueError,
+            "embedding='fourier': expected 'nystrom', 'kernel-pca', 'kernel-jl'",
+        ),
+        (
+            (X, 2, KernelJL),
+            {},
+            TypeError,
+            "embedding=.*KernelJL.*: expected .* an object with fit and transform",
+        ),
         ((iter([X]), 2), {}, ValueError, "X is an iterator"),
         ((iter([X]), 2, KernelPCA()), {}, ValueError, "X is an iterator"),
-        ((np.repeat(BLOBS[:4], 9, axis=0), 5), {}, ValueError, "n_clusters=5: only 4 of the points are distinct"),
+        (
+            (np.repeat(BLOBS[:4], 9, axis=0), 5),
+            {},
+            ValueError,
+            "n_clusters=5: only 4 of the points are distinct",
+        ),
         ((np.ones((9, 2)), 2), {}, ValueError, "all 9 points drawn from X are equal"),
     ],
 )

@@ -7,7 +7,14 @@ from sklearn.base import clone
 
 from kmc.bases import KernelSections
 from kmc.errors import KmcWarning
-from kmc.kernels import Exponential, ExponentialDotProduct, Gaussian, Matern52, Polynomial, median_distance
+from kmc.kernels import (
+    Exponential,
+    ExponentialDotProduct,
+    Gaussian,
+    Matern52,
+    Polynomial,
+    median_distance,
+)
 from kmc.scores import GaussianScore, NystromKEF
 from kmc.source import Source
 from kmc.spectral import DiffusionMap
@@ -31,18 +38,26 @@ def unit(x):
 
 
 def fit(x=NORMAL, weights=None, **options):
-    return DiffusionMap(**{"n_components": 5, "n_basis": 60, "random_state": 0} | options).fit(x, weights=weights)
+    return DiffusionMap(**{"n_components": 5, "n_basis": 60, "random_state": 0} | options).fit(
+        x, weights=weights
+    )
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern52(3.0), Exponential(4.0), Polynomial(degree=3)])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(2.0), Matern52(3.0), Exponential(4.0), Polynomial(degree=3)]
+)
 def test_the_estimator_is_the_papers(kernel):
     x, weights = NORMAL[:300], RNG.uniform(0.1, 2.0, 300)
     landmarks = x[:12] + 0.01  # the exponential kernel has no gradient at a landmark
-    space = TrialSpace(KernelSections(kernel, landmarks), whitened_sections(kernel, 1.0, landmarks, 1e-6).matrix)
+    space = TrialSpace(
+        KernelSections(kernel, landmarks), whitened_sections(kernel, 1.0, landmarks, 1e-6).matrix
+    )
     unit = median_distance(x)
     pencil = fold_sums(space, Source(x, weights, len(x), False), unit).whole
     found = ritz(pencil, subspace(pencil, 1e-3, 4)).eigenvalues / unit**2
-    np.testing.assert_allclose(found, eigenvalues(kernel, x, weights, landmarks, 1e-3, 4, 1e-6, unit), rtol=1e-6)
+    np.testing.assert_allclose(
+        found, eigenvalues(kernel, x, weights, landmarks, 1e-3, 4, 1e-6, unit), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize(("dim", "accurate"), [(1, 7), (2, 20)])
@@ -64,18 +79,21 @@ def test_equation_17_to_the_letter():
     x = np.random.default_rng(0).standard_normal((15, 2))
     dm = fit(x, **LITERAL, basis="representer")
     np.testing.assert_allclose(dm.eigenvalues_ * equation_17(x, 1.0, 0.1)[:5], 1.0, rtol=1e-5)
-    features = fit(x, **LITERAL, basis="fourier", n_basis=2000)  # algorithm 2: the same, but for its features
+    # algorithm 2: the same, but for its features
+    features = fit(x, **LITERAL, basis="fourier", n_basis=2000)
     np.testing.assert_allclose(features.eigenvalues_[:4], dm.eigenvalues_[:4], rtol=0.2)
 
 
 def test_figure_1_of_the_paper():
-    """Medians over 20 seeds, n = p = 30 and λ = 0.1; the first of six functions is the constant's."""
+    """Medians over 20 seeds, n = p = 30 and λ = 0.1; the first of six functions is the constant."""
     cosines = []
     for seed in range(20):
         x = np.random.default_rng(seed).standard_normal((30, 1))
         found = fit(x, **LITERAL, n_components=6, n_basis=30).transform(x)[:, 1:]
         polynomials = hermite_e.hermevander(x[:, 0], 5)[:, 1:]
-        cosines.append([abs(np.corrcoef(f, h)[0, 1]) for f, h in zip(found.T, polynomials.T, strict=True)])
+        cosines.append(
+            [abs(np.corrcoef(f, h)[0, 1]) for f, h in zip(found.T, polynomials.T, strict=True)]
+        )
     errors = np.sqrt(np.pi / 2 / 20) * np.std(cosines, axis=0, ddof=1)
     assert np.all(np.abs(np.median(cosines, axis=0) - [0.98, 0.82, 0.52, 0.22, 0.11]) < errors)
 
@@ -131,7 +149,9 @@ def test_a_sphere_needs_its_normals():
     harmonics = np.array([2.0, 2.0, 2.0, 6.0, 6.0, 6.0, 6.0, 6.0])
     tangential = fit(x, n_components=8, normals=unit)
     np.testing.assert_allclose(tangential.eigenvalues_, harmonics, rtol=0.1)
-    np.testing.assert_allclose(np.einsum("nkd,nd->nk", tangential.gradient(x[:9]), x[:9]), 0.0, atol=1e-9)
+    np.testing.assert_allclose(
+        np.einsum("nkd,nd->nk", tangential.gradient(x[:9]), x[:9]), 0.0, atol=1e-9
+    )
     stacked = fit(x, n_components=8, normals=lambda p: unit(p)[:, :, None])
     np.testing.assert_allclose(stacked.eigenvalues_, tangential.eigenvalues_, rtol=1e-10)
     with pytest.raises(ValueError, match="normals.* are not orthonormal"):
@@ -146,8 +166,10 @@ def test_weights_are_repetitions_and_reach_another_density():
     weighted = fit(x, times, landmarks=landmarks, **FIXED)
     repeated = fit(np.repeat(x, times, axis=0), landmarks=landmarks, **FIXED)
     unit_of_both = median_distance(x[times > 0]), median_distance(np.repeat(x, times, axis=0))
-    assert unit_of_both[0] != unit_of_both[1]  # the fits' own unit of length must not matter but for ε
-    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=0.05)  # the folds are others
+    # the fits' own unit of length must not matter but for ε
+    assert unit_of_both[0] != unit_of_both[1]
+    # the folds are others
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=0.05)
     wide = 1.5 * NORMAL
     dm = fit(wide, np.exp(-0.5 * np.sum(wide**2, axis=1) * (1 - 1 / 1.5**2)))
     np.testing.assert_allclose(dm.eigenvalues_, HERMITE, rtol=0.15)
@@ -160,7 +182,8 @@ def test_what_is_more_than_the_look_goes_through_all_samples(monkeypatch):
     blocks = fit((NORMAL[k : k + 300] for k in range(0, 4000, 300)), **options)
     monkeypatch.undo()
     expected = fit(**options)
-    np.testing.assert_allclose(whole.eigenvalues_, expected.eigenvalues_, rtol=0.01)  # the folds are others
+    # the folds are others
+    np.testing.assert_allclose(whole.eigenvalues_, expected.eigenvalues_, rtol=0.01)
     np.testing.assert_allclose(blocks.eigenvalues_, expected.eigenvalues_, rtol=0.01)
 
 
@@ -176,11 +199,15 @@ def test_evaluation_of_the_modes():
     modes = dm.transform(x)
     np.testing.assert_allclose(dm.transform(NORMAL).mean(axis=0), 0.0, atol=1e-9)
     np.testing.assert_allclose(np.cov(dm.transform(NORMAL).T, bias=True), np.eye(2), atol=1e-6)
-    numeric = np.stack([gradients(lambda p, j=j: dm.transform(p)[:, j], x) for j in range(2)], axis=1)
+    numeric = np.stack(
+        [gradients(lambda p, j=j: dm.transform(p)[:, j], x) for j in range(2)], axis=1
+    )
     np.testing.assert_allclose(dm.gradient(x), numeric, rtol=1e-5, atol=1e-6)
     distance = dm.diffusion_distance(x, x[:3], 0.7)
     decay = np.exp(-0.7 * dm.eigenvalues_)
-    np.testing.assert_allclose(distance[4, 2], np.linalg.norm(decay * (modes[4] - modes[2])), rtol=1e-9)
+    np.testing.assert_allclose(
+        distance[4, 2], np.linalg.norm(decay * (modes[4] - modes[2])), rtol=1e-9
+    )
     assert list(dm.get_feature_names_out()) == ["diffusionmap0", "diffusionmap1"]
     with pytest.raises(ValueError, match="input_features should have length"):
         dm.get_feature_names_out(["a"] * 7)
@@ -224,8 +251,12 @@ class TestNoSpuriousMode:
     """What prototypes got wrong, and bad input."""
 
     def test_a_narrow_kernel(self):
-        """A section has no gradient at its own center: alone there it would be a mode of eigenvalue zero."""
-        with pytest.warns(KmcWarning, match="no mode is supported by held-out samples .bandwidth=0.0001"):
+        """A section has no gradient at its own center: alone there it would be a mode of eigenvalue
+        zero.
+        """
+        with pytest.warns(
+            KmcWarning, match="no mode is supported by held-out samples .bandwidth=0.0001"
+        ):
             dm = fit(bandwidth=1e-4)
         assert dm.n_components_ == 0
         assert np.isnan(dm.spectral_gap_)
@@ -238,7 +269,9 @@ class TestNoSpuriousMode:
     @pytest.mark.parametrize("dim", [1, 2])
     @pytest.mark.parametrize("n", slow_except([60, 150], {60}))
     def test_gaps_in_a_small_sample(self, n, dim):
-        """Functions that step across a gap have no energy: with one for each sample the gap was 0 in most of these."""
+        """Functions that step across a gap have no energy: with one for each sample the gap was 0
+        in most of these.
+        """
         for seed in range(5):
             x = np.random.default_rng(seed).standard_normal((n, dim))
             assert 0.4 < fit(x, n_components=3, n_basis=100).spectral_gap_ < 1.7
@@ -248,7 +281,13 @@ class TestNoSpuriousMode:
     def test_whitening_at_rounding_level(self, score, tolerance):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KmcWarning)
-            dm = fit(NORMAL[:, :1], tolerance=tolerance, n_components=4, score_function=score, n_basis=200)
+            dm = fit(
+                NORMAL[:, :1],
+                tolerance=tolerance,
+                n_components=4,
+                score_function=score,
+                n_basis=200,
+            )
         found = dm.eigenvalues_[:3]
         np.testing.assert_allclose(found, [1, 2, 3][: len(found)], rtol=0.3)
 
@@ -301,10 +340,18 @@ class TestNoSpuriousMode:
             ({"tolerance": 1e-15}, ValueError, "tolerance=1e-15: expected a number in .1e-12, 1"),
             ({"basis": "wavelets"}, ValueError, "basis='wavelets'"),
             ({"method": "exact"}, ValueError, "method='exact'"),
-            (LITERAL | {"bandwidth": "cv"}, ValueError, "bandwidth='cv': method='penalized' expects a number"),
+            (
+                LITERAL | {"bandwidth": "cv"},
+                ValueError,
+                "bandwidth='cv': method='penalized' expects a number",
+            ),
             (LITERAL | {"regularization": "cv"}, TypeError, "regularization='cv'"),
             (LITERAL | {"regularization": 0.0}, ValueError, "regularization=0.0"),
-            (LITERAL | {"score_function": lambda x: -x}, ValueError, "score_function: method='penalized'"),
+            (
+                LITERAL | {"score_function": lambda x: -x},
+                ValueError,
+                "score_function: method='penalized'",
+            ),
             ({"bandwidth": "huge"}, ValueError, "bandwidth='huge'"),
             ({"regularization": "none"}, ValueError, "regularization='none'"),
             ({"kernel": "box"}, ValueError, "kernel='box'"),
@@ -324,12 +371,17 @@ def test_the_table_of_candidates():
     results = dm.cv_results_
     assert len(results["criterion"]) == 45
     best = np.argmax(results["criterion"])
-    assert (results["bandwidth"][best], results["regularization"][best]) == (dm.bandwidth_, dm.regularization_)
+    assert (results["bandwidth"][best], results["regularization"][best]) == (
+        dm.bandwidth_,
+        dm.regularization_,
+    )
     assert results["rank"][best] == dm.rank_
 
 
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
-@pytest.mark.parametrize(("estimator", "check"), conventions([DiffusionMap(n_components=3, n_basis=20)]))
+@pytest.mark.parametrize(
+    ("estimator", "check"), conventions([DiffusionMap(n_components=3, n_basis=20)])
+)
 def test_conventions(estimator, check):
     check(estimator)
 
@@ -341,10 +393,18 @@ def off(found, truth):
 
 @pytest.mark.parametrize("dim", slow_except([15, 20, 30], {15, 30}))
 def test_many_dimensions(dim):
-    """With few samples and p landmarks among them, modes on a few points were the slowest, or with a score exact."""
+    """With few samples and p landmarks among them, modes on a few points were the slowest, or with
+    a score exact.
+    """
     x = np.random.default_rng(dim).standard_normal((500, dim))
     assert off(fit(x, n_components=3, n_basis=100).eigenvalues_, np.ones(3)) < 1.5
-    assert off(fit(x, n_components=3, n_basis=100, score_function=lambda p: -p).eigenvalues_, np.ones(3)) < 1.1
+    assert (
+        off(
+            fit(x, n_components=3, n_basis=100, score_function=lambda p: -p).eigenvalues_,
+            np.ones(3),
+        )
+        < 1.1
+    )
 
 
 def test_the_score_chooses_no_kernel_that_is_too_wide():
@@ -367,7 +427,9 @@ def test_the_score_chooses_no_kernel_that_is_too_wide():
 
 
 def test_a_barrier_that_the_functions_cannot_represent_is_not_confirmed():
-    """Two Gaussians in one coordinate of ten: the first eigenvalue is .0462; it is found twice as large."""
+    """Two Gaussians in one coordinate of ten: the first eigenvalue is .0462; it is found twice as
+    large.
+    """
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2000, 10))
     x[:, 0] += 2.5 * rng.choice([-1, 1], 2000)
@@ -377,14 +439,20 @@ def test_a_barrier_that_the_functions_cannot_represent_is_not_confirmed():
 
     with pytest.warns(KmcWarning, match="the score does not confirm"):
         fit(x, n_components=2, score_function=score)
-    with pytest.warns(KmcWarning, match="eigenvalue 0 is uncertain: .* a function of this mode alone has"):
+    with pytest.warns(
+        KmcWarning, match="eigenvalue 0 is uncertain: .* a function of this mode alone has"
+    ):
         fit(x, n_components=2)
 
 
 def test_a_barrier_between_few_samples():
-    """Quartic wells: the gap is .0461; it was found as .123, with a stated error of .02 and no warning."""
+    """Quartic wells: the gap is .0461; it was found as .123, with a stated error of .02 and no
+    warning.
+    """
     grid = np.linspace(-2.6, 2.6, 4001)
-    x = np.random.default_rng([12, 500]).choice(grid, 500, p=(p := np.exp(-5 * (grid**2 - 1) ** 2)) / p.sum())
+    x = np.random.default_rng([12, 500]).choice(
+        grid, 500, p=(p := np.exp(-5 * (grid**2 - 1) ** 2)) / p.sum()
+    )
     with pytest.warns(KmcWarning, match="eigenvalue 0 is uncertain"):
         dm = fit(x[:, None], n_components=3, n_basis=200)
     assert abs(np.log(dm.eigenvalues_[0] / 0.0461)) < 3 * dm.std_errors_[0] / dm.eigenvalues_[0]
@@ -399,7 +467,9 @@ def test_a_density_without_a_gap():
 
 
 def test_right_eigenvalues_cause_no_warning():
-    """Wells that the samples resolve, and a normal distribution in many dimensions; with the score, too."""
+    """Wells that the samples resolve, and a normal distribution in many dimensions; with the score,
+    too.
+    """
     rng = np.random.default_rng(0)
     wells = rng.standard_normal((1000, 1)) + 2.5 * rng.choice([-1, 1], (1000, 1))
     with warnings.catch_warnings():
@@ -423,20 +493,31 @@ def test_stated_errors_of_eigenvalues():
 def test_far_from_the_data():
     dm = fit(n_components=1, **{key: FIXED[key] for key in ("bandwidth", "regularization")})
     dm.transform(3 * NORMAL[:100])
-    with pytest.warns(KmcWarning, match="1 of 2 points in X are farther than .* from all landmarks"):
+    with pytest.warns(
+        KmcWarning, match="1 of 2 points in X are farther than .* from all landmarks"
+    ):
         dm.transform([[0.0, 0.0], [50.0, 0.0]])
 
 
 @pytest.mark.parametrize("regularization", [1e-8, 1e-2])
 def test_modes_of_folds_from_those_of_all_samples(regularization, monkeypatch):
-    """With many functions the modes without a fold take one step from those of all; without it they are solved for."""
+    """With many functions the modes without a fold take one step from those of all; without it they
+    are solved for.
+    """
     rng = np.random.default_rng(4)
     x = rng.standard_normal((4000, 5)) + 2.0 * rng.integers(0, 2, (4000, 1)) * np.eye(5)[0]
-    options = {"n_components": 3, "bandwidth": 2.0, "n_basis": 300, "regularization": regularization}
+    options = {
+        "n_components": 3,
+        "bandwidth": 2.0,
+        "n_basis": 300,
+        "regularization": regularization,
+    }
     model = DiffusionMap(**options, landmarks=x[:300]).fit(x)
     assert model.rank_ >= 256
     monkeypatch.setattr("kmc.spectral.generator_selection.MANY", 1000)
     solved = DiffusionMap(**options, landmarks=x[:300]).fit(x)
     np.testing.assert_allclose(model.eigenvalues_, solved.eigenvalues_, rtol=0.01)
     np.testing.assert_allclose(model.std_errors_, solved.std_errors_, rtol=0.1)
-    np.testing.assert_allclose(model.cv_results_["criterion"], solved.cv_results_["criterion"], rtol=0.02)
+    np.testing.assert_allclose(
+        model.cv_results_["criterion"], solved.cv_results_["criterion"], rtol=0.02
+    )

@@ -1,4 +1,6 @@
-"""Features of molecules: the same for a molecule that moved, from arrays and from objects of MDTraj and MDAnalysis."""
+"""Features of molecules: the same for a molecule that moved, from arrays and from objects of MDTraj
+and MDAnalysis.
+"""
 
 import numpy as np
 import pytest
@@ -35,7 +37,9 @@ def test_they_do_not_depend_on_place_and_orientation():
 def test_a_list_is_several_trajectories():
     found = features.distances([FRAMES[:2], FRAMES[2:]], PAIRS)
     np.testing.assert_array_equal(np.concatenate(found), features.distances(FRAMES, PAIRS))
-    np.testing.assert_array_equal(features.distances(FRAMES.tolist(), PAIRS), features.distances(FRAMES, PAIRS))
+    np.testing.assert_array_equal(
+        features.distances(FRAMES.tolist(), PAIRS), features.distances(FRAMES, PAIRS)
+    )
 
 
 def test_mdtraj():
@@ -71,5 +75,7 @@ def test_errors_name_the_argument():
     with pytest.raises(ValueError, match="trajectory has coordinates that are NaN"):
         features.distances(np.where(np.arange(3) == 1, np.nan, FRAMES))
     line = np.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [2.0, 1.0, 0.0]]])
-    with pytest.raises(ValueError, match=r"atoms\[0\]: three of the atoms are on a line in frame 0"):
+    with pytest.raises(
+        ValueError, match=r"atoms\[0\]: three of the atoms are on a line in frame 0"
+    ):
         features.dihedrals(line, [(0, 1, 2, 3)])

@@ -18,7 +18,8 @@ from tests.oracles import galerkin as oracle
 
 X = np.random.default_rng(0).standard_normal((25, 2))
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
-LINE = {"X": NODES[:, None], "weights": NODE_WEIGHTS}  # integrates polynomials against N(0, 1) exactly
+# integrates polynomials against N(0, 1) exactly
+LINE = {"X": NODES[:, None], "weights": NODE_WEIGHTS}
 PLANE = {
     "X": np.stack(np.meshgrid(NODES, NODES), axis=-1).reshape(-1, 2),
     "weights": np.outer(NODE_WEIGHTS, NODE_WEIGHTS).ravel(),
@@ -33,7 +34,9 @@ def hermite(k, x):
 
 def powers(count):
     k = np.arange(count)
-    return UserFunctions(lambda x: x**k, lambda x: (k * x ** np.maximum(k - 1, 0))[:, :, None], size=count)
+    return UserFunctions(
+        lambda x: x**k, lambda x: (k * x ** np.maximum(k - 1, 0))[:, :, None], size=count
+    )
 
 
 def functions(basis, mean_of=None):
@@ -57,7 +60,10 @@ def alternating():
 EQUATION_10 = {((0, 0), (1, 0)): 2.0, ((0, 1), (1, 1)): -0.5}
 FORMS = {
     "equation 10": (lambda: DifferentialOperator(EQUATION_10), oracle.differential(EQUATION_10)),
-    "equation 3": (DirichletForm, oracle.differential({((1, 0), (1, 0)): 1.0, ((0, 1), (0, 1)): 1.0}, 1e-5)),
+    "equation 3": (
+        DirichletForm,
+        oracle.differential({((1, 0), (1, 0)): 1.0, ((0, 1), (0, 1)): 1.0}, 1e-5),
+    ),
     "equation 19": (
         lambda: TangentProp(lambda x: np.stack([x[:, ::-1], x**2], axis=1)),
         oracle.tangent_prop(lambda x: [x[::-1], x**2]),
@@ -117,18 +123,26 @@ def test_the_general_mode_is_the_fused_one(form, h):
     twin = KernelSections(LEFT.kernel, LEFT.centers)
     one = galerkin(form(), LEFT, twin, X)
     if hasattr(form(), "symmetric") and form().symmetric:
-        np.testing.assert_allclose(one.singular_values_, galerkin(form(), LEFT, None, X).eigenvalues_)
+        np.testing.assert_allclose(
+            one.singular_values_, galerkin(form(), LEFT, None, X).eigenvalues_
+        )
     np.testing.assert_allclose(
-        galerkin(form(), LEFT, twin, [X[:11], X[11:]]).singular_values_, one.singular_values_, rtol=1e-9
+        galerkin(form(), LEFT, twin, [X[:11], X[11:]]).singular_values_,
+        one.singular_values_,
+        rtol=1e-9,
     )
 
 
 def test_hermite_polynomials():
-    """The Laplacian of N(0, 1), section 5 of the paper: eigenvalue k for the Hermite polynomial of degree k."""
+    """The Laplacian of N(0, 1), section 5 of the paper: eigenvalue k for the Hermite polynomial of
+    degree k.
+    """
     found = galerkin(DirichletForm(), Monomials(6, 1), None, **LINE)
     np.testing.assert_allclose(found.eigenvalues_, np.arange(1, 7), rtol=1e-7)
     z = np.linspace(-2.0, 2.0, 7)
-    same_functions(found.left.values(z[:, None]), np.array([hermite(k, z) for k in range(1, 7)]), 1e-6)
+    same_functions(
+        found.left.values(z[:, None]), np.array([hermite(k, z) for k in range(1, 7)]), 1e-6
+    )
     for k, gradient in enumerate(np.moveaxis(found.left.gradients(z[:, None]), 1, 0)):
         literal = differences.gradients(lambda x, k=k: found.left.values(x)[:, k], z[:, None])
         np.testing.assert_allclose(gradient, literal, atol=1e-6)
@@ -141,8 +155,12 @@ def test_derivation_is_not_self_adjoint():
     found = galerkin(derivation, powers(6), powers(6), **LINE)
     np.testing.assert_allclose(found.singular_values_[1:], np.sqrt(np.arange(1, 6)), rtol=1e-8)
     z = np.linspace(-2.0, 2.0, 7)
-    same_functions(found.right.values(z[:, None])[:, 1:], np.array([hermite(k, z) for k in range(1, 6)]), 1e-6)
-    same_functions(found.left.values(z[:, None])[:, 1:], np.array([hermite(k, z) for k in range(5)]), 1e-6)
+    same_functions(
+        found.right.values(z[:, None])[:, 1:], np.array([hermite(k, z) for k in range(1, 6)]), 1e-6
+    )
+    same_functions(
+        found.left.values(z[:, None])[:, 1:], np.array([hermite(k, z) for k in range(5)]), 1e-6
+    )
     np.testing.assert_allclose(  # with its sign: g_k' = √k f_k
         found.right.gradients(z[:, None])[:, 1:, 0],
         found.singular_values_[1:] * found.left.values(z[:, None])[:, 1:],
@@ -155,7 +173,9 @@ def test_second_order_and_variable_coefficients():
     second = galerkin(DifferentialOperator({((2,), (2,)): 1.0}), Monomials(6, 1), None, **LINE)
     np.testing.assert_allclose(second.eigenvalues_, [0, 2, 6, 12, 20, 30], atol=1e-7)
     drift = DifferentialOperator({((0,), (2,)): -1.0, ((0,), (1,)): lambda x: x[:, 0]})
-    found = galerkin(drift, Monomials(5, 1), Whitened(Monomials(5, 1), np.eye(5)), **LINE, which="largest")
+    found = galerkin(
+        drift, Monomials(5, 1), Whitened(Monomials(5, 1), np.eye(5)), **LINE, which="largest"
+    )
     assert found.singular_values_[0] == pytest.approx(5.0)  # the odd ones do not miss the constant
 
 
@@ -168,13 +188,16 @@ def test_coefficients_that_vary_are_the_sums_they_say():
 
 def test_angular_momentum():
     """Along x -> Jx the energy of N(0, I2) is m², for polynomials of angular momentum m."""
-    found = galerkin(TangentProp(lambda x: x[:, ::-1] * [-1.0, 1.0]), Monomials(3, 2), None, **PLANE)
+    found = galerkin(
+        TangentProp(lambda x: x[:, ::-1] * [-1.0, 1.0]), Monomials(3, 2), None, **PLANE
+    )
     np.testing.assert_allclose(found.eigenvalues_, [0, 1, 1, 1, 1, 4, 4, 9, 9], atol=1e-8)
 
 
 def test_one_direction_and_all_directions():
     along = galerkin(TangentProp([[1.0, 0.0]]), Monomials(3, 2), None, **PLANE)
-    np.testing.assert_allclose(along.eigenvalues_, [0, 0, 0, 1, 1, 1, 2, 2, 3], atol=1e-8)  # the degree in x_0
+    # the degree in x_0
+    np.testing.assert_allclose(along.eigenvalues_, [0, 0, 0, 1, 1, 1, 2, 2, 3], atol=1e-8)
     mean = galerkin(TangentProp(np.eye(2)), Monomials(3, 2), None, **PLANE)
     whole = galerkin(DirichletForm(), Monomials(3, 2), None, **PLANE)
     np.testing.assert_allclose(2.0 * mean.eigenvalues_, whole.eigenvalues_)
@@ -182,7 +205,9 @@ def test_one_direction_and_all_directions():
 
 
 def test_spherical_harmonics():
-    """s (s + d - 2) on the sphere, 2 s + 1 times for d = 3: the mean over the three rotations is a third of it."""
+    """s (s + d - 2) on the sphere, 2 s + 1 times for d = 3: the mean over the three rotations is a
+    third of it.
+    """
     points = np.random.default_rng(0).standard_normal((4000, 3))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     rotations = TangentProp(lambda x: np.cross(np.eye(3), x[:, None, :]))
@@ -197,10 +222,13 @@ def test_spherical_harmonics():
 
 
 def test_augmentations_by_a_diffusion():
-    """ξ = e^-t X + √(1 - e^-2t) Z keeps N(0, 1), and has E[(f(ξ) - f(ξ'))²] = 2 (1 - e^-2kt) for degree k."""
+    """ξ = e^-t X + √(1 - e^-2t) Z keeps N(0, 1), and has E[(f(ξ) - f(ξ'))²] = 2 (1 - e^-2kt) for
+    degree k.
+    """
     rng, t = np.random.default_rng(0), 0.2
     form = AugmentationPairs(
-        lambda x: np.exp(-t) * x + np.sqrt(1 - np.exp(-2 * t)) * rng.standard_normal(x.shape), n_pairs=2
+        lambda x: np.exp(-t) * x + np.sqrt(1 - np.exp(-2 * t)) * rng.standard_normal(x.shape),
+        n_pairs=2,
     )
     x = rng.standard_normal((100_000, 1))
     found = galerkin(form, Monomials(2, 1), None, x)
@@ -209,14 +237,21 @@ def test_augmentations_by_a_diffusion():
 
 
 def test_an_operator_between_two_bases_by_a_callable():
-    """E[f(X) g(Y)] for a normal pair of correlation r: r^k, with Hermite polynomials on both sides (Mehler)."""
+    """E[f(X) g(Y)] for a normal pair of correlation r: r^k, with Hermite polynomials on both sides
+    (Mehler).
+    """
     r = 0.6
-    pairs = {"X": PLANE["X"] @ np.array([[1.0, r], [0.0, np.sqrt(1 - r**2)]]), "weights": PLANE["weights"]}
+    pairs = {
+        "X": PLANE["X"] @ np.array([[1.0, r], [0.0, np.sqrt(1 - r**2)]]),
+        "weights": PLANE["weights"],
+    }
     first = Bilinear(lambda left, right, x, w: (w[:, None] * left.values(x)).T @ right.values(x))
     k = np.arange(1, 5)
     one = UserFunctions(lambda x: x[:, :1] ** k, size=4)
     two = UserFunctions(lambda x: x[:, 1:] ** k, size=4)
-    odd = galerkin(first, UserFunctions(lambda x: x[:, :1] ** [1, 3], size=2), two, **pairs, which="largest")
+    odd = galerkin(
+        first, UserFunctions(lambda x: x[:, :1] ** [1, 3], size=2), two, **pairs, which="largest"
+    )
     np.testing.assert_allclose(odd.singular_values_, [r, r**3])
     assert galerkin(first, one, two, **pairs).ranks_ == (4, 4)
 
@@ -250,13 +285,38 @@ def test_equal_functions_and_tiny_ones_make_no_modes():
         ((DirichletForm(), LEFT, None, X), {"which": "first"}, ValueError, "which='first'"),
         ((DirichletForm(), LEFT, None, X), {"n_components": 0}, ValueError, "n_components=0"),
         ((DirichletForm(), LEFT, None, X), {"tolerance": 2.0}, ValueError, "tolerance=2.0"),
-        ((DirichletForm(), LEFT, None, X), {"regularization": -1.0}, ValueError, "regularization=-1.0"),
-        ((DirichletForm(), LEFT, None, X), {"weights": np.zeros(25)}, ValueError, "weights: expected some"),
-        ((DirichletForm(), LEFT, None, X), {"weights": -np.ones(25)}, ValueError, "weights: expected no negative"),
+        (
+            (DirichletForm(), LEFT, None, X),
+            {"regularization": -1.0},
+            ValueError,
+            "regularization=-1.0",
+        ),
+        (
+            (DirichletForm(), LEFT, None, X),
+            {"weights": np.zeros(25)},
+            ValueError,
+            "weights: expected some",
+        ),
+        (
+            (DirichletForm(), LEFT, None, X),
+            {"weights": -np.ones(25)},
+            ValueError,
+            "weights: expected no negative",
+        ),
         ((DirichletForm(), LEFT, None, np.full((3, 2), np.nan)), {}, ValueError, "NaN"),
         ((DirichletForm(), LEFT, None, np.empty((0, 2))), {}, ValueError, "no rows"),
-        ((DirichletForm(), LEFT, None, np.zeros((5, 2))), {}, ValueError, "all its functions are constant over X"),
-        ((lambda *_: np.ones(3), LEFT, None, X), {}, ValueError, r"function gave shape \(3,\): expected \(4, 4\)"),
+        (
+            (DirichletForm(), LEFT, None, np.zeros((5, 2))),
+            {},
+            ValueError,
+            "all its functions are constant over X",
+        ),
+        (
+            (lambda *_: np.ones(3), LEFT, None, X),
+            {},
+            ValueError,
+            r"function gave shape \(3,\): expected \(4, 4\)",
+        ),
         ((lambda *_: np.full((4, 4), np.nan), LEFT, None, X), {}, ValueError, "function gave NaN"),
         ((TangentProp(lambda x: x[:, 0]), LEFT, None, X), {}, ValueError, "tangents gave shape"),
         ((AugmentationPairs(lambda x: x[:3]), LEFT, None, X), {}, ValueError, "augment gave shape"),
@@ -266,7 +326,12 @@ def test_equal_functions_and_tiny_ones_make_no_modes():
             TypeError,
             "order 2",
         ),
-        ((DifferentialOperator({((2,), (0,)): 1.0}), LEFT, None, X), {}, ValueError, "expected 2 whole numbers"),
+        (
+            (DifferentialOperator({((2,), (0,)): 1.0}), LEFT, None, X),
+            {},
+            ValueError,
+            "expected 2 whole numbers",
+        ),
     ],
 )
 def test_bad_input(arguments, options, error, message):
@@ -300,7 +365,10 @@ def test_samples_in_blocks(tmp_path):
     """An iterator of blocks is read once, and a memory map is not read into memory first."""
     w = np.random.default_rng(5).random(25)
     whole = galerkin(DirichletForm(), LEFT, RIGHT, X, weights=w)
-    blocks = {"X": (X[start : start + 10] for start in range(0, 25, 10)), "weights": iter([w[:20], w[20:]])}
+    blocks = {
+        "X": (X[start : start + 10] for start in range(0, 25, 10)),
+        "weights": iter([w[:20], w[20:]]),
+    }
     np.testing.assert_allclose(
         galerkin(DirichletForm(), LEFT, RIGHT, **blocks).singular_values_, whole.singular_values_
     )
@@ -313,7 +381,11 @@ def test_samples_in_blocks(tmp_path):
 def test_the_end_and_the_number():
     found = galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=2)
     np.testing.assert_allclose(found.eigenvalues_, [1.0, 2.0])
-    found = galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=2, which="largest")
+    found = galerkin(
+        DirichletForm(), Monomials(6, 1), None, **LINE, n_components=2, which="largest"
+    )
     np.testing.assert_allclose(found.eigenvalues_, [6.0, 5.0])
     with pytest.warns(KmcWarning, match="n_components=9: the functions have numerical rank 6"):
-        assert galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=9).left.size == 6
+        assert (
+            galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=9).left.size == 6
+        )

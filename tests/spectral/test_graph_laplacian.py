@@ -34,7 +34,8 @@ def test_diffusion_maps_as_they_are_defined(alpha):
     found = GraphLaplacian(5, bandwidth=0.7, n_neighbors=None, alpha=alpha).fit(X)
     np.testing.assert_allclose(found.eigenvalues_, values[1:6])
     same_functions(found.embedding_, vectors[:, 1:6])
-    joined = GraphLaplacian(5, bandwidth=0.7, n_neighbors=40, alpha=alpha).fit(X)  # the sparse way with all neighbors
+    # the sparse way with all neighbors
+    joined = GraphLaplacian(5, bandwidth=0.7, n_neighbors=40, alpha=alpha).fit(X)
     np.testing.assert_allclose(joined.eigenvalues_, values[1:6])
 
 
@@ -70,12 +71,13 @@ def test_fourier_modes_of_the_circle():
     found = GraphLaplacian(6, bandwidth=0.05).fit(on_circle(ANGLE))
     np.testing.assert_allclose(found.eigenvalues_, [1, 1, 4, 4, 9, 9], rtol=0.01)
     first = found.transform(on_circle(ANGLE + 0.002))[:, :2]
-    np.testing.assert_allclose(np.sum(first**2, axis=1), 2.0, rtol=1e-3)  # cos² + sin², of mean square one
+    # cos² + sin², of mean square one
+    np.testing.assert_allclose(np.sum(first**2, axis=1), 2.0, rtol=1e-3)
 
 
 @pytest.mark.parametrize(("alpha", "truth"), [(1.0, [1, 1, 4, 4]), (0.5, None)])
 def test_density_and_alpha(alpha, truth):
-    """On a circle with density 1 + .6 cos: α = 1 does not see it, α = 1/2 has -f'' - (log p)' f'."""
+    """On a circle of density 1 + .6 cos: α = 1 does not see it, α = 1/2 has -f'' - (log p)' f'."""
     grid = np.linspace(0.0, 2.0 * np.pi, 200_001)
     cdf = (grid + 0.6 * np.sin(grid)) / (2 * np.pi)
     angle = np.interp((np.arange(2000) + 0.5) / 2000, cdf, grid)
@@ -84,7 +86,9 @@ def test_density_and_alpha(alpha, truth):
         middle = 1 + 0.6 * np.cos((np.arange(m) + 0.5) * 2 * np.pi / m)
         step = np.roll(np.eye(m), 1, axis=1) - np.eye(m)
         stiffness = (step.T * middle) @ step * (m / (2 * np.pi)) ** 2
-        truth = linalg.eigh(stiffness, np.diag(1 + 0.6 * np.cos(np.arange(m) * 2 * np.pi / m)), eigvals_only=True)[1:5]
+        truth = linalg.eigh(
+            stiffness, np.diag(1 + 0.6 * np.cos(np.arange(m) * 2 * np.pi / m)), eigvals_only=True
+        )[1:5]
     found = GraphLaplacian(4, bandwidth=0.03, n_neighbors=300, alpha=alpha).fit(on_circle(angle))
     np.testing.assert_allclose(found.eigenvalues_, truth, rtol=0.02)
 
@@ -101,7 +105,9 @@ def test_hermite_polynomials(basis):
 
 
 def test_nystroms_formula_agrees_with_the_points_of_the_fit():
-    """A point of the fit moved by nothing that matters goes through the formula, and finds its own value."""
+    """A point of the fit moved by nothing that matters goes through the formula, and finds its own
+    value.
+    """
     x = np.random.default_rng(2).standard_normal((300, 1))
     found = GraphLaplacian(3, bandwidth=0.3, n_neighbors=None).fit(x)
     np.testing.assert_allclose(found.transform(x + 1e-9), found.embedding_, atol=1e-6)
@@ -131,7 +137,12 @@ def test_a_bandwidth_that_is_too_narrow_connects_nothing(n_neighbors):
         ({"alpha": 2.0}, X, ValueError, "alpha=2.0"),
         ({"n_components": 0}, X, ValueError, "n_components=0"),
         ({"basis": "sections"}, X, TypeError, "basis='sections'"),
-        ({"metric": "kernel-hmc"}, X, ValueError, "metric='kernel-hmc': .*; expected 'euclidean', 'precomputed', or a"),
+        (
+            {"metric": "kernel-hmc"},
+            X,
+            ValueError,
+            "metric='kernel-hmc': .*; expected 'euclidean', 'precomputed', or a",
+        ),
         ({"n_neighbors": "all"}, X, ValueError, "n_neighbors='all': expected 'auto', None or"),
         ({}, np.ones((9, 2)), ValueError, "neighbors of some point in X are at distance zero"),
         ({}, X[:2], ValueError, "minimum of 3 is required"),
@@ -145,26 +156,34 @@ def test_bad_input(options, data, error, message):
 
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize(
-    ("estimator", "check"), conventions([GraphLaplacian(2), GraphLaplacian(2, n_neighbors=None, bandwidth=1.0)])
+    ("estimator", "check"),
+    conventions([GraphLaplacian(2), GraphLaplacian(2, n_neighbors=None, bandwidth=1.0)]),
 )
 def test_conventions(estimator, check):
     check(estimator)
 
 
 def von_mises(kappa, n, seed=0):
-    """Points on the circle, and the first eigenvalue of -f'' - (log p)' f' by finite differences (m cells)."""
+    """Points on the circle, and the first eigenvalue of -f'' - (log p)' f' by finite differences (m
+    cells).
+    """
     angle = np.random.default_rng(seed).vonmises(0.0, kappa, n)
     m = 1000
     at, width = np.arange(m) * 2 * np.pi / m, 2 * np.pi / m
     step = (np.roll(np.eye(m), 1, axis=1) - np.eye(m)) / width
     stiffness = (step.T * np.exp(kappa * np.cos(at + width / 2))) @ step
-    truth = linalg.eigh(stiffness, np.diag(np.exp(kappa * np.cos(at))), eigvals_only=True, subset_by_index=[1, 1])[0]
+    truth = linalg.eigh(
+        stiffness, np.diag(np.exp(kappa * np.cos(at))), eigvals_only=True, subset_by_index=[1, 1]
+    )[0]
     return on_circle(angle), truth
 
 
 @pytest.mark.parametrize(
     ("kappa", "n"),
-    slow_except([(0.0, 1000), (0.0, 3000), (1.0, 1000), (2.0, 1000), (4.0, 1000)], {(0.0, 1000), (4.0, 1000)}),
+    slow_except(
+        [(0.0, 1000), (0.0, 3000), (1.0, 1000), (2.0, 1000), (4.0, 1000)],
+        {(0.0, 1000), (4.0, 1000)},
+    ),
 )
 def test_a_density_that_varies(kappa, n):
     """Right, or a refusal in words; it was an error of ARPACK after half a minute."""
@@ -174,7 +193,9 @@ def test_a_density_that_varies(kappa, n):
         found = GraphLaplacian(2).fit(x)
     said = [str(warning.message) for warning in caught]
     off = abs(found.eigenvalues_[0] / truth - 1)
-    assert off < 0.1 or any("depends on the bandwidth" in one or "hardly determine" in one for one in said)
+    assert off < 0.1 or any(
+        "depends on the bandwidth" in one or "hardly determine" in one for one in said
+    )
     assert kappa > 0 or n < 3000 or not said
 
 
@@ -183,7 +204,8 @@ def test_a_solver_that_gives_up_says_so(monkeypatch):
     monkeypatch.setattr("kmc.spectral.graph_laplacian.FACTORIZED", 0)
     x = np.random.default_rng(0).standard_normal((600, 5))
     with pytest.raises(
-        ValueError, match="the 11 smallest eigenvalues of the graph on n=600 points .* did not converge"
+        ValueError,
+        match="the 11 smallest eigenvalues of the graph on n=600 points .* did not converge",
     ):
         GraphLaplacian().fit(x)
 
@@ -212,7 +234,9 @@ def test_other_distances(n_neighbors):
     by_name = GraphLaplacian(3, 0.2, n_neighbors, metric="minkowski").fit(x)
     for found, new in ((given, cdist(beyond, x)), (by_name, beyond)):
         np.testing.assert_allclose(found.eigenvalues_, plain.eigenvalues_, rtol=1e-7)
-        np.testing.assert_allclose(np.abs(found.transform(new)), np.abs(plain.transform(beyond)), rtol=1e-5)
+        np.testing.assert_allclose(
+            np.abs(found.transform(new)), np.abs(plain.transform(beyond)), rtol=1e-5
+        )
 
 
 def test_a_metric_of_ones_own():

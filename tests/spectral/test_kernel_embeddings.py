@@ -36,7 +36,9 @@ def test_without_centering_it_is_the_sketch_of_equation_1():
 def test_nystrom_is_the_rank_d_pseudo_inverse_of_the_paper():
     images = NystromEmbedding(n_components=4, bandwidth=BANDWIDTH).fit(POINTS).transform(NEW)
     assert images.shape == (4, 4)
-    np.testing.assert_allclose(images @ images.T, oracle.nystrom_gram(POINTS, NEW, 4, BANDWIDTH), rtol=1e-10)
+    np.testing.assert_allclose(
+        images @ images.T, oracle.nystrom_gram(POINTS, NEW, 4, BANDWIDTH), rtol=1e-10
+    )
 
 
 def test_kernel_pca_is_that_of_the_paper():
@@ -47,7 +49,9 @@ def test_kernel_pca_is_that_of_the_paper():
 
 
 def test_inner_products_of_sketches_are_those_weighted_by_the_third_power_of_the_covariance():
-    """Theorem 1: given the subsample, the mean over Z is exact, and the variance that of d products of Gaussians."""
+    """Theorem 1: given the subsample, the mean over Z is exact, and the variance that of d products
+    of Gaussians.
+    """
     x, y = NEW[:1], NEW[1:2]
     expected = oracle.third_power(POINTS, x[0], y[0], BANDWIDTH)
     squares = [oracle.third_power(POINTS, p, p, BANDWIDTH) for p in (x[0], y[0])]
@@ -119,14 +123,19 @@ def test_a_fit_to_a_stream_holds_little_of_it(embedding):
 @pytest.mark.parametrize(("embedding", "rank"), [(NystromEmbedding, 8), (KernelPCA, 7)])
 def test_duplicates_do_not_add_to_the_rank(embedding, rank):
     repeated = np.repeat(POINTS[:8], 3, axis=0)
-    message = rf"n_components=20: the .*kernel matrix of 24 points has rank {rank}, so there are {rank} components"
+    message = (
+        r"n_components=20: the .*kernel matrix of 24 points "
+        rf"has rank {rank}, so there are {rank} components"
+    )
     with pytest.warns(KmcWarning, match=message):
         model = embedding(n_components=20, bandwidth=BANDWIDTH).fit(repeated)
     images = model.transform(repeated)
     assert images.shape == (24, rank) and len(model.get_feature_names_out()) == rank
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        alone = embedding(n_components=rank, bandwidth=BANDWIDTH).fit(POINTS[:8]).transform(POINTS[:8])
+        alone = (
+            embedding(n_components=rank, bandwidth=BANDWIDTH).fit(POINTS[:8]).transform(POINTS[:8])
+        )
     np.testing.assert_allclose(images[::3] @ images[::3].T, alone @ alone.T, atol=1e-9)
 
 
@@ -142,7 +151,9 @@ def test_collinear_points_have_the_rank_of_their_kernel():
 
 @pytest.mark.parametrize("bandwidth", [1e3, 1e5, 1e6])
 def test_wide_kernels_leave_no_axes_of_rounding(bandwidth):
-    """A wide Gaussian kernel is 1 - |x - y|²/2b² + O(b⁻⁴): linear components, then squares, then rounding."""
+    """A wide Gaussian kernel is 1 - |x - y|²/2b² + O(b⁻⁴): linear components, then squares, then
+    rounding.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KmcWarning)
         model = KernelPCA(n_components=30, bandwidth=bandwidth).fit(X[:100])
@@ -163,11 +174,26 @@ def test_wide_kernels_leave_no_axes_of_rounding(bandwidth):
         ({}, np.ones((1, 2)), ValueError, "minimum of 2 is required"),
         ({}, lambda: iter([np.ones((1, 2))]), ValueError, "minimum of 2 is required"),
         ({}, lambda: iter([]), ValueError, "X has no rows"),
-        ({}, lambda: iter([np.zeros((3, 2)), np.zeros((3, 1))]), ValueError, "blocks of different widths"),
+        (
+            {},
+            lambda: iter([np.zeros((3, 2)), np.zeros((3, 1))]),
+            ValueError,
+            "blocks of different widths",
+        ),
         ({}, [np.zeros((3, 2)), np.array([[np.nan, 1.0]])], ValueError, "NaN or infinity"),
-        ({"n_components": 0}, X, ValueError, "n_components=0: expected a whole number of at least 1"),
+        (
+            {"n_components": 0},
+            X,
+            ValueError,
+            "n_components=0: expected a whole number of at least 1",
+        ),
         ({"n_basis": 1}, X, ValueError, "n_basis=1: expected a whole number of at least 2"),
-        ({"bandwidth": "cv"}, X, ValueError, "bandwidth='cv': expected 'median' or a positive number"),
+        (
+            {"bandwidth": "cv"},
+            X,
+            ValueError,
+            "bandwidth='cv': expected 'median' or a positive number",
+        ),
         ({"kernel": "rbf"}, X, ValueError, "kernel='rbf': expected 'gaussian'"),
         ({"random_state": "a"}, X, TypeError, "random_state='a': expected None"),
     ],

@@ -60,11 +60,13 @@ def test_networks_are_a_basis(training):
 
 
 def test_the_minimum_of_equation_18(torch, training):
-    """Linear functions of N(0, I2) have eigenvalue 1: the outputs shrink to second moments 1 - 1/μ."""
+    """Linear functions of N(0, I2) have eigenvalue 1: outputs shrink to second moments 1 - 1/μ."""
     x = np.random.default_rng(0).standard_normal((4000, 2))
     x = (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0)).T)
     module = torch.nn.Linear(2, 2, bias=False)
-    found = NeuralEigenfunctions(2, module=module, cutoff=4.0, max_iter=500, learning_rate=0.02, random_state=0).fit(x)
+    found = NeuralEigenfunctions(
+        2, module=module, cutoff=4.0, max_iter=500, learning_rate=0.02, random_state=0
+    ).fit(x)
     outputs = found.basis_.values(x)
     np.testing.assert_allclose(outputs.T @ outputs / len(x), 0.75 * np.eye(2), atol=0.03)
     np.testing.assert_allclose(found.eigenvalues_, 1.0)  # and the shrinkage is undone
@@ -72,10 +74,21 @@ def test_the_minimum_of_equation_18(torch, training):
 
 
 def test_the_minimum_with_a_cutoff_for_each_output(torch):
-    """Linear functions of N(0, diag(1, 1/2)), with eigenvalues 1 and 2, are apart before the eigenproblem is solved."""
+    """Linear functions of N(0, diag(1, 1/2)), with eigenvalues 1 and 2, are apart before the
+    eigenproblem is solved.
+    """
     x = np.random.default_rng(0).standard_normal((4000, 2))
-    x = (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0)).T) * np.sqrt([1.0, 0.5])
-    options = {"module": torch.nn.Linear(2, 2, bias=False), "max_iter": 500, "learning_rate": 0.02, "random_state": 0}
+    x = (
+        (x - x.mean(axis=0))
+        @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0)).T)
+        * np.sqrt([1.0, 0.5])
+    )
+    options = {
+        "module": torch.nn.Linear(2, 2, bias=False),
+        "max_iter": 500,
+        "learning_rate": 0.02,
+        "random_state": 0,
+    }
     found = NeuralEigenfunctions(2, cutoff=[4.0, 5.0], regularizer="covariance", **options).fit(x)
     outputs = found.basis_.values(x)
     np.testing.assert_allclose(outputs.T @ outputs / len(x), np.diag([3 / 4, 3 / 5]), atol=0.06)
@@ -85,13 +98,17 @@ def test_the_minimum_with_a_cutoff_for_each_output(torch):
 def test_cosines(torch):
     """The Laplacian of the uniform distribution on an interval: (mπ)², cos mπx."""
     x = (np.arange(1000)[:, None] + 0.5) / 1000
-    found = NeuralEigenfunctions(2, max_iter=400, batch_size=128, learning_rate=0.01, random_state=0).fit(x)
+    found = NeuralEigenfunctions(
+        2, max_iter=400, batch_size=128, learning_rate=0.01, random_state=0
+    ).fit(x)
     np.testing.assert_allclose(found.eigenvalues_ / np.pi**2, [1.0, 4.0], rtol=0.05)
     assert found.loss_curve_[-50:].mean() < found.loss_curve_[:50].mean()
     z = np.linspace(0.05, 0.95, 9)[:, None]
     cosines = np.sqrt(2) * np.cos(np.pi * z * [1, 2])
     values = found.transform(z)
-    np.testing.assert_allclose(values * np.sign(np.sum(values * cosines, axis=0)), cosines, atol=0.2)
+    np.testing.assert_allclose(
+        values * np.sign(np.sum(values * cosines, axis=0)), cosines, atol=0.2
+    )
     literal = differences.gradients(lambda x: found.transform(x)[:, 0], z)
     np.testing.assert_allclose(found.gradient(z)[:, 0], literal, atol=1e-5)
 
@@ -101,7 +118,9 @@ def test_modes_along_a_circle(torch):
     angle = np.linspace(0, 2 * np.pi, 500, endpoint=False)
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     along = TangentProp(lambda x: x[:, ::-1] * [-1, 1])
-    found = NeuralEigenfunctions(2, along, (32,), max_iter=300, learning_rate=0.01, random_state=0).fit(circle)
+    found = NeuralEigenfunctions(
+        2, along, (32,), max_iter=300, learning_rate=0.01, random_state=0
+    ).fit(circle)
     np.testing.assert_allclose(found.eigenvalues_, [1.0, 1.0], rtol=0.05)
 
 
@@ -121,7 +140,11 @@ def test_weights_seeds_and_pickles(torch):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"form": "dirichlet"}, TypeError, "form='dirichlet': expected None or an object of DirichletForm"),
+        (
+            {"form": "dirichlet"},
+            TypeError,
+            "form='dirichlet': expected None or an object of DirichletForm",
+        ),
         ({"cutoff": "median"}, ValueError, "cutoff='median'"),
         ({"cutoff": -1.0}, ValueError, "cutoff=-1.0"),
         ({"cutoff": [1.0, -1.0]}, ValueError, "expected positive numbers"),
@@ -140,7 +163,8 @@ def test_bad_input(torch, options, error, message):
 
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize(
-    ("estimator", "check"), conventions([NeuralEigenfunctions(2, hidden_layer_sizes=(8,), max_iter=5)])
+    ("estimator", "check"),
+    conventions([NeuralEigenfunctions(2, hidden_layer_sizes=(8,), max_iter=5)]),
 )
 def test_conventions(torch, estimator, check):
     check(estimator)

@@ -1,4 +1,4 @@
-"""The loss for networks, against its formulas, and its minimum among linear functions of Gaussians."""
+"""The loss for networks against its formulas, and its minimum for linear functions of Gaussians."""
 
 import numpy as np
 import pytest
@@ -28,24 +28,33 @@ def test_equations_17_and_18():
 
 
 def test_two_batches_have_no_bias():
-    """The mean over all pairs of batches of one is the value of all samples; over single batches it is not."""
+    """The mean over all pairs of batches of one is the value of all samples; over single batches it
+    is not.
+    """
     f = np.random.default_rng(0).standard_normal((6, 2))
     zero = np.zeros(2)
     whole = spectral_loss(zero, 1.0, f)
-    assert np.mean([spectral_loss(zero, 1.0, a[None], b[None]) for a in f for b in f]) == pytest.approx(whole)
+    assert np.mean(
+        [spectral_loss(zero, 1.0, a[None], b[None]) for a in f for b in f]
+    ) == pytest.approx(whole)
     assert np.mean([spectral_loss(zero, 1.0, a[None]) for a in f]) > whole + 1
 
 
 def least(loss, size, starts=4):
     """Return the lowest minimum of a function of matrices (size, size), from several starts."""
     rng = np.random.default_rng(1)
-    found = [minimize(lambda a: loss(a.reshape(size, size)), rng.standard_normal(size**2)) for _ in range(starts)]
+    found = [
+        minimize(lambda a: loss(a.reshape(size, size)), rng.standard_normal(size**2))
+        for _ in range(starts)
+    ]
     best = min(found, key=lambda one: one.fun)
     return best.x.reshape(size, size), best.fun
 
 
 def test_the_minimum_with_a_cutoff_for_each_function():
-    """Of N(0, diag(1, 1/2)): Hermite polynomials of degree one, with eigenvalues 1 and 2, each in its own output."""
+    """Of N(0, diag(1, 1/2)): Hermite polynomials of degree one, with eigenvalues 1 and 2, each in
+    its own output.
+    """
     deviations, cutoffs = np.sqrt([1.0, 0.5]), np.array([4.0, 5.0])
     x = white(50, 2) * deviations
     a, loss = least(lambda a: spectral_loss((a**2).sum(axis=1), cutoffs, x @ a.T), 2)
@@ -61,7 +70,9 @@ def test_the_minimum_with_one_cutoff_is_a_rotation():
 
 
 def test_two_networks():
-    """Linear functions of Gaussian pairs with canonical correlations 0.9 and 0.6, which are the singular values."""
+    """Linear functions of Gaussian pairs with canonical correlations 0.9 and 0.6, which are the
+    singular values.
+    """
     correlations, cutoffs = np.array([0.9, 0.6]), np.array([0.8, 1.0])
     both = white(50, 4)
     x = both[:, :2]

@@ -8,7 +8,9 @@ ONES = np.ones(N)
 
 
 def judge(x):
-    """The first mode of a symmetric density is odd and increasing: about x itself, as far as tails go."""
+    """The first mode of a symmetric density is odd and increasing: about x itself, as far as tails
+    go.
+    """
     return is_heavy(x, x[:, 0], ONES, ONES)
 
 

@@ -5,7 +5,9 @@ from sklearn.model_selection import GridSearchCV
 from kmc.spectral import TransitionOperator
 from tests.spectral.test_transition import autoregression
 
-ESTIMATOR = TransitionOperator(n_components=2, n_basis=20, bandwidth=[1.0, 3.0], regularization=1e-4, random_state=0)
+ESTIMATOR = TransitionOperator(
+    n_components=2, n_basis=20, bandwidth=[1.0, 3.0], regularization=1e-4, random_state=0
+)
 PATHS = [autoregression(2_000, 0.9, seed) for seed in range(4)]
 
 
@@ -17,9 +19,13 @@ def held_out(options, fold):
 
 def test_a_search_of_scikit_learn():
     kernels, lagtimes = ["gaussian", "matern52"], [1, 5]
-    search = GridSearchCV(ESTIMATOR, {"kernel": kernels, "lagtime": lagtimes}, cv=4, refit=False).fit(PATHS)
+    search = GridSearchCV(
+        ESTIMATOR, {"kernel": kernels, "lagtime": lagtimes}, cv=4, refit=False
+    ).fit(PATHS)
     found = search.cv_results_["mean_test_score"].reshape(2, 2)
-    expected = np.mean([held_out({"kernel": "matern52", "lagtime": 5}, fold)[2] for fold in range(4)])
+    expected = np.mean(
+        [held_out({"kernel": "matern52", "lagtime": 5}, fold)[2] for fold in range(4)]
+    )
     assert found[1, 1] == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(found[0], [1 + 0.9**2 + 0.9**4, 1 + 0.9**10 + 0.9**20], atol=0.2)
 

@@ -17,7 +17,9 @@ def test_sets_of_a_finite_chain_are_its_states():
 
 
 def test_sets_of_points():
-    """The set of a point is the one with its largest membership; trajectories in a list have one array each."""
+    """The set of a point is the one with its largest membership; trajectories in a list have one
+    array each.
+    """
     operator = TransitionOperator(**EXACT).fit(TRAJECTORIES)
     found = operator.predict(STATES, 3)
     assert sorted(found) == [0, 1, 2]
@@ -33,7 +35,9 @@ def test_gradients_of_modes():
     found = operator.gradient(points)
     assert found.shape == (5, 2, 2)
     for j, shift in enumerate(step * np.eye(2)):
-        difference = (operator.transform(points + shift) - operator.transform(points - shift)) / (2 * step)
+        difference = (operator.transform(points + shift) - operator.transform(points - shift)) / (
+            2 * step
+        )
         np.testing.assert_allclose(found[:, :, j], difference, rtol=1e-5, atol=1e-7)
 
 
@@ -44,25 +48,34 @@ def test_two_wells():
     operator = TransitionOperator(n_components=2, n_basis=60, random_state=0).fit(x)
     found = operator.memberships(x, 2)
     agreement = np.mean(found.argmax(axis=1) == place[:, 0])
-    assert max(agreement, 1 - agreement) > 0.96  # noise of one and a distance of four: 2.3 % are beyond the middle
+    # noise of one and a distance of four: 2.3 % are beyond the middle
+    assert max(agreement, 1 - agreement) > 0.96
     assert np.all(np.abs(found - 0.5) < 0.8)
 
 
 @pytest.mark.parametrize("reversible", [True, False])
 def test_the_chapman_kolmogorov_test_of_a_finite_chain(reversible):
-    """Predictions are powers of the matrix of counts, estimates its counterpart at the longer lagtime."""
+    """Predictions are powers of the matrix of counts, estimates its counterpart at the longer
+    lagtime.
+    """
     operator = TransitionOperator(reversible=reversible, **EXACT).fit(TRAJECTORIES)
     test = operator.ck_test(TRAJECTORIES, n_sets=3, multiples=4)
     order = operator.memberships(STATES, 3).argmax(axis=0)  # the state of each set
 
     def matrix(lagtime):
         counts = oracle.counts(TRAJECTORIES, 3, lagtime)
-        whole = oracle.reversible_matrix(counts) if reversible else counts / counts.sum(axis=1, keepdims=True)
+        whole = (
+            oracle.reversible_matrix(counts)
+            if reversible
+            else counts / counts.sum(axis=1, keepdims=True)
+        )
         return whole[np.ix_(order, order)]
 
     np.testing.assert_array_equal(test.lagtimes, [1, 2, 3, 4])
     for k in range(4):
-        np.testing.assert_allclose(test.predicted[k], np.linalg.matrix_power(matrix(1), k + 1), atol=1e-8)
+        np.testing.assert_allclose(
+            test.predicted[k], np.linalg.matrix_power(matrix(1), k + 1), atol=1e-8
+        )
         np.testing.assert_allclose(test.estimated[k], matrix(k + 1), atol=1e-8)
     assert test.largest_error() < 4 * test.std_error[1:].max()
 
@@ -70,10 +83,13 @@ def test_the_chapman_kolmogorov_test_of_a_finite_chain(reversible):
 def test_standard_errors_are_of_the_right_size():
     """Against the spread over independent chains."""
     operator = TransitionOperator(**EXACT).fit(TRAJECTORIES)
-    tests = [operator.ck_test(walk(MATRIX, 1500, seed), n_sets=3, multiples=1) for seed in range(40)]
+    tests = [
+        operator.ck_test(walk(MATRIX, 1500, seed), n_sets=3, multiples=1) for seed in range(40)
+    ]
     spread = np.std([test.estimated[0] for test in tests], axis=0)
     claimed = np.mean([test.std_error[0] for test in tests], axis=0)
-    np.testing.assert_allclose(claimed, spread, rtol=0.5)  # a standard deviation from 40 is known to 11 %
+    # a standard deviation from 40 is known to 11 %
+    np.testing.assert_allclose(claimed, spread, rtol=0.5)
 
 
 def test_a_chain_with_memory_fails_the_test():
@@ -106,14 +122,20 @@ def test_a_rare_state_is_found():
     for seed in range(3):
         place = walk(matrix, 20_000, seed)
         x = 5.0 * place + 0.3 * np.random.default_rng(seed).standard_normal(place.shape)
-        operator = TransitionOperator(n_components=2, n_basis=40, bandwidth=2.0, regularization=1e-6, random_state=seed)
+        operator = TransitionOperator(
+            n_components=2, n_basis=40, bandwidth=2.0, regularization=1e-6, random_state=seed
+        )
         found = operator.fit(x).memberships(x, 3).argmax(axis=1)
         assert all(np.mean(found == found[place[:, 0] == k][0]) < 0.7 for k in range(3))
         assert np.mean(found[place[:, 0] == 2] == found[place[:, 0] == 2][0]) > 0.95
-        assert found[place[:, 0] == 2][0] not in (np.bincount(found[place[:, 0] == k]).argmax() for k in (0, 1))
+        assert found[place[:, 0] == 2][0] not in (
+            np.bincount(found[place[:, 0] == k]).argmax() for k in (0, 1)
+        )
 
 
 def test_far_from_the_data():
     operator = TransitionOperator(**EXACT).fit(TRAJECTORIES)
-    with pytest.warns(KmcWarning, match="1 of 2 points in X are farther than .* from all landmarks"):
+    with pytest.warns(
+        KmcWarning, match="1 of 2 points in X are farther than .* from all landmarks"
+    ):
         operator.transform([[1.0], [500.0]])

@@ -22,7 +22,9 @@ def test_pairs_are_those_of_a_trajectory():
 
 def test_a_tuple_of_two_could_be_either():
     x = autoregression(100, 0.9, 0)
-    with pytest.raises(ValueError, match="tuple of two arrays of the same shape, which can mean two things"):
+    with pytest.raises(
+        ValueError, match="tuple of two arrays of the same shape, which can mean two things"
+    ):
         TransitionOperator().fit((x[:-1], x[1:]))
     with pytest.raises(ValueError, match="y has shape .99, 1. for X of shape .100, 1."):
         TransitionOperator().fit(x, x[1:])
@@ -32,7 +34,9 @@ def test_pairs_are_cross_validated_by_scikit_learn():
     """By the VAMP-2 score; also kernels: a very narrow one says nothing of the pairs left out."""
     x = autoregression(2000, 0.9, 0)
     grid = {"kernel": [Gaussian(0.001), Gaussian(1.0)]}
-    model = TransitionOperator(n_components=1, n_basis=20, bandwidth="median", regularization=1e-6, random_state=0)
+    model = TransitionOperator(
+        n_components=1, n_basis=20, bandwidth="median", regularization=1e-6, random_state=0
+    )
     search = GridSearchCV(model, grid, cv=KFold(3)).fit(x[:-1], x[1:])
     assert search.best_index_ == 1
     assert search.best_score_ == pytest.approx(1 + 0.9**2, abs=0.1)
@@ -40,13 +44,21 @@ def test_pairs_are_cross_validated_by_scikit_learn():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["array", "list", "memory map", "dask"])
-def test_bandwidths_are_compared_on_some_pairs_and_modes_fitted_to_all(kind, weighted, tmp_path, monkeypatch):
+def test_bandwidths_are_compared_on_some_pairs_and_modes_fitted_to_all(
+    kind, weighted, tmp_path, monkeypatch
+):
     monkeypatch.setattr(transition_selection, "MOST_PAIRS", 1000)
-    x, weights = autoregression(8000, 0.9, 0), np.random.default_rng(1).random(8000) if weighted else None
+    x, weights = (
+        autoregression(8000, 0.9, 0),
+        np.random.default_rng(1).random(8000) if weighted else None,
+    )
     operator = TransitionOperator(n_components=2, n_basis=30, random_state=0)
     data = x
     if kind == "list":
-        data, weights = [x[:5000], x[5000:]], weights if weights is None else [weights[:5000], weights[5000:]]
+        data, weights = (
+            [x[:5000], x[5000:]],
+            weights if weights is None else [weights[:5000], weights[5000:]],
+        )
     elif kind == "memory map":
         np.save(tmp_path / "x.npy", x)
         data = np.load(tmp_path / "x.npy", mmap_mode="r")

@@ -8,7 +8,9 @@ from kmc.spectral import TransitionOperator
 
 
 def off_equilibrium(count, length, seed=0):
-    """Euler steps in a double well, all from the left one; the slowest time is 102 steps (transition matrix, grid)."""
+    """Euler steps in a double well, all from the left one; the slowest time is 102 steps
+    (transition matrix, grid).
+    """
     rng, x = np.random.default_rng(seed), np.full(count, -1.0)
     states = np.empty((length, count))
     for t in range(length):
@@ -18,11 +20,17 @@ def off_equilibrium(count, length, seed=0):
 
 
 class TestOffEquilibrium:
-    """Many short trajectories from one place: pairs must not count in both directions as they are."""
+    """Many short trajectories from one place: pairs must not count both ways as they are."""
 
     X = off_equilibrium(400, 100)
     OPTIONS = MappingProxyType(
-        {"n_components": 2, "n_basis": 30, "regularization": 1e-6, "bandwidth": 0.7, "random_state": 0}
+        {
+            "n_components": 2,
+            "n_basis": 30,
+            "regularization": 1e-6,
+            "bandwidth": 0.7,
+            "random_state": 0,
+        }
     )
 
     def test_trajectories_are_reweighted(self):
@@ -31,7 +39,8 @@ class TestOffEquilibrium:
         one_way = TransitionOperator(5, reversible=False, **self.OPTIONS).fit(self.X)
         assert operator.timescales_[0] == pytest.approx(102, rel=0.2)  # half of it without weights
         assert operator.timescales_[0] == pytest.approx(one_way.timescales_[0], rel=0.05)
-        assert operator.timescale_errors_[0] >= one_way.timescale_errors_[0] * 0.8  # with the error of the weights
+        # with the error of the weights
+        assert operator.timescale_errors_[0] >= one_way.timescale_errors_[0] * 0.8
         weights = operator.stationary_weights(self.X)
         left = np.concatenate(self.X)[:, 0] < 0
         assert np.average(left, weights=np.concatenate(weights)) == pytest.approx(0.5, abs=0.1)
@@ -40,11 +49,16 @@ class TestOffEquilibrium:
     @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
     def test_one_mode_is_enough(self):
         """The density is sought in the span of more."""
-        one, two = (TransitionOperator(5, **(self.OPTIONS | {"n_components": k})).fit(self.X) for k in (1, 2))
+        one, two = (
+            TransitionOperator(5, **(self.OPTIONS | {"n_components": k})).fit(self.X)
+            for k in (1, 2)
+        )
         assert one.timescales_[0] == pytest.approx(two.timescales_[0], rel=0.02)
 
     def test_pairs_are_reweighted(self):
-        first, second = (np.concatenate([x[rows] for x in self.X]) for rows in (slice(-5), slice(5, None)))
+        first, second = (
+            np.concatenate([x[rows] for x in self.X]) for rows in (slice(-5), slice(5, None))
+        )
         with pytest.warns(KmcWarning, match="did not start in equilibrium"):
             operator = TransitionOperator(5, **self.OPTIONS).fit(first, second)
         assert operator.timescales_[0] == pytest.approx(102, rel=0.2)

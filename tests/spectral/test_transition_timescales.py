@@ -10,7 +10,8 @@ def test_those_of_an_autoregression_are_level():
     estimator = TransitionOperator(n_basis=40, bandwidth=2.0, regularization=1e-6, random_state=0)
     found = implied_timescales(x, [1, 4, 16], 2, estimator=estimator)
     slowest = -1 / np.log(0.95)
-    np.testing.assert_allclose(found.timescales[:, 0], slowest, rtol=0.1)  # three standard errors: √(2 t / n) = 3 %
+    # three standard errors: √(2 t / n) = 3 %
+    np.testing.assert_allclose(found.timescales[:, 0], slowest, rtol=0.1)
     np.testing.assert_allclose(found.timescales[:, 1], slowest / 2, rtol=0.15)
     assert [model.lagtime for model in found.models] == [1, 4, 16]
     assert estimator.get_params()["lagtime"] == 1

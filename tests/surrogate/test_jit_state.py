@@ -1,4 +1,6 @@
-"""The compiled surrogate: its formulas term by term, differences, and the regression that it comes from."""
+"""The compiled surrogate: its formulas term by term, differences, and the regression that it comes
+from.
+"""
 
 import numpy as np
 import pytest
@@ -27,13 +29,16 @@ STATES = {
     "a slope": mcmc.jit_state(2, slope=np.array([0.7, -0.4]), seed=19),
     "a scale": mcmc.jit_state(3, known=3, scales=1, seed=16),
     "two scales": mcmc.jit_state(2, known=2, scales=2, seed=17),
-    "five dimensions": mcmc.jit_state(5, sections=90, known=3, height=0.2, seed=12),  # whole blocks of rows, and a rest
+    # whole blocks of rows, and a rest
+    "five dimensions": mcmc.jit_state(5, sections=90, known=3, height=0.2, seed=12),
     "a line": mcmc.jit_state(1, seed=13),
     "quadratic alone": mcmc.jit_state(4, sections=0, seed=14),
     "known parts": mcmc.jit_state(3, nodes=6, seed=20),
     "bounded": mcmc.jit_state(3, height=5.0, ceiling=1.0, reach=1.0, seed=15),
 }
-WALL = WallState(np.eye(3), np.zeros(3), np.array([0.5]), np.array([[2.0, 1.0, 0.0]]), np.zeros((0, 3, 3)))
+WALL = WallState(
+    np.eye(3), np.zeros(3), np.array([0.5]), np.array([[2.0, 1.0, 0.0]]), np.zeros((0, 3, 3))
+)
 
 
 def points(state, n=12, spread=1.5):
@@ -50,7 +55,9 @@ def test_value_and_gradient(state):
 
 
 def test_slopes_of_the_kernel_in_the_transcription():
-    """Those of a literal kernel, by differences: what a known gradient adds is the kernel's gradient in its center."""
+    """Those of a literal kernel, by differences: what a known gradient adds is the kernel's
+    gradient in its center.
+    """
     state = STATES["known slopes"]
     for u, c in np.random.default_rng(2).standard_normal((5, 2, 3)):
         slope = differences.gradient(lambda c, u=u: oracle.radial(state, u, c), c, 1e-3)
@@ -80,7 +87,9 @@ def test_values_and_gradients_at_many_points():
     z = points(state, 7)
     one_by_one = [evaluate(state, row) for row in z]
     np.testing.assert_array_equal(jit_state.values(state, z), [value for value, _ in one_by_one])
-    np.testing.assert_array_equal(jit_state.gradients(state, z), [gradient for _, gradient in one_by_one])
+    np.testing.assert_array_equal(
+        jit_state.gradients(state, z), [gradient for _, gradient in one_by_one]
+    )
 
 
 # The bound
@@ -91,7 +100,8 @@ def test_values_and_gradients_at_many_points():
 def test_a_runaway_sum_is_bounded(ceiling, reach):
     """Smoothly: the gradient stays that of the value."""
     free = mcmc.jit_state(3, known=0, height=60.0, ceiling=1e6, seed=10)
-    free = free._replace(coefficients=np.abs(free.coefficients))  # rises by a hundred nats among the centers
+    # rises by a hundred nats among the centers
+    free = free._replace(coefficients=np.abs(free.coefficients))
     state = free._replace(ceiling=ceiling, reach=reach)
     z = np.vstack([scale * np.linalg.solve(free.metric, free.centers).T for scale in (1.0, 3.0)])
     unbounded, bounded = jit_state.values(free, z), jit_state.values(state, z)
@@ -118,10 +128,14 @@ def test_far_away_the_density_falls_with_the_bound_and_is_untouched_below_it():
 
 def test_a_wall_adds_its_term_to_the_density_and_not_to_the_paths():
     state = STATES["kernels"]._replace(wall=WALL)
-    component = Component(IDENTITY, Whitening.of(np.array([0.2, 0.0, -1.0]), np.diag([1.0, 0.5, 2.0])), state)
+    component = Component(
+        IDENTITY, Whitening.of(np.array([0.2, 0.0, -1.0]), np.diag([1.0, 0.5, 2.0])), state
+    )
     z = points(state)
     x = component.back(z)
-    walled = jit_state.values(STATES["kernels"], component.coordinates(x)) + log_chances(WALL, component.coordinates(x))
+    walled = jit_state.values(STATES["kernels"], component.coordinates(x)) + log_chances(
+        WALL, component.coordinates(x)
+    )
     np.testing.assert_allclose(component.log_density(x), walled, rtol=1e-12)
     for row in z:
         np.testing.assert_array_equal(evaluate(state, row)[1], evaluate(STATES["kernels"], row)[1])
@@ -157,21 +171,27 @@ FUNNEL = Funnel(0, 0.1, np.array([0.0, 0.2, 0.0]), np.array([0.0, 0.3, -0.2]))
 @pytest.mark.parametrize("transport", [IDENTITY, FUNNEL], ids=["identity", "funnel"])
 @pytest.mark.parametrize("known", [0, 20])
 def test_the_compiled_process_is_its_regression(transport, known):
-    """Below the bound, where nothing had to be bent: the mean of the regression, in x, with the prior mean added."""
+    """Below the bound, where nothing had to be bent: the mean of the regression, in x, with the
+    prior mean added.
+    """
     process = fitted(transport, known)
     assert len(process.jit_state.slopes) == known
     x = 0.7 * np.random.default_rng(5).standard_normal((20, 3))
     u = transport(x)
     z = process.coordinates(x)
     prior = 0.5 * PRIOR * np.eye(3)
-    np.testing.assert_allclose(process.mean.quadratic[..., 0], process.regression.mean.quadratic[..., 0] - prior)
+    np.testing.assert_allclose(
+        process.mean.quadratic[..., 0], process.regression.mean.quadratic[..., 0] - prior
+    )
     of_u = process.regression.values(u) - 0.5 * PRIOR * np.sum(z**2, axis=1)
     assert of_u.max() + 3.0 < process.jit_state.ceiling - process.highest
     expected = process.highest + of_u + transport.log_jacobian(x)
     np.testing.assert_allclose(process.log_density(x), expected, rtol=1e-7, atol=1e-7)
     inverse = process.regression.coordinates.inverse
     slopes = process.regression.gradients(u) @ inverse.T - PRIOR * z
-    np.testing.assert_allclose(jit_state.gradients(process.jit_state, z), slopes, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        jit_state.gradients(process.jit_state, z), slopes, rtol=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("transport", [IDENTITY, FUNNEL], ids=["identity", "funnel"])
@@ -185,11 +205,15 @@ def test_a_process_has_the_gradients_that_it_was_given(transport):
     np.testing.assert_allclose(found, surface_slope(x), atol=1e-3)
     fresh = np.random.default_rng(6).standard_normal((200, 3))
     without = fitted(transport, 0, 40)
-    errors = [np.median(np.abs(one.log_density(fresh) - surface(fresh))) for one in (process, without)]
+    errors = [
+        np.median(np.abs(one.log_density(fresh) - surface(fresh))) for one in (process, without)
+    ]
     assert errors[0] < 0.5 * errors[1]
 
 
-@pytest.mark.parametrize("scales", [(), ((1, 1.0),), ((0, -1.0), (2, 0.5))], ids=["quartic", "a scale", "two scales"])
+@pytest.mark.parametrize(
+    "scales", [(), ((1, 1.0),), ((0, -1.0), (2, 0.5))], ids=["quartic", "a scale", "two scales"]
+)
 def test_the_mean_with_known_gradients_and_a_metric_is_compiled_as_it_is(scales):
     """Hyperparameters and a metric that no fit chose, so that each term counts."""
     rng = np.random.default_rng(7)
@@ -198,7 +222,9 @@ def test_the_mean_with_known_gradients_and_a_metric_is_compiled_as_it_is(scales)
     metric = np.eye(3) + 0.4 * rng.standard_normal((3, 3))
     coordinates = type(coordinates)(coordinates.center, coordinates.whitening, metric, scales)
     theta = Hyperparameters(1.0, -0.5, 0.7, 0.4, -3.0)
-    regression = condition(Observations(x, surface(x), None, x[:9], surface_slope(x[:9])), coordinates, theta)
+    regression = condition(
+        Observations(x, surface(x), None, x[:9], surface_slope(x[:9])), coordinates, theta
+    )
     mean = without_spurious_mass(regression, PRIOR * np.eye(len(regression.mean.linear)))
     state = _jit_state(mean, 0.0, 1e3, 1e3)
     assert len(state.slopes) == 9 and state.both > 0.05
@@ -261,13 +287,20 @@ def test_splines_at_no_number():
 def test_fits_of_any_kind_do_not_recompile():
     """A second signature would cost seconds in the middle of a run."""
     compiled = []
-    for transport, known, n, dim in [(IDENTITY, 0, 40, 3), (FUNNEL, 10, 30, 3), (IDENTITY, 0, 20, 2)]:
+    for transport, known, n, dim in [
+        (IDENTITY, 0, 40, 3),
+        (FUNNEL, 10, 30, 3),
+        (IDENTITY, 0, 20, 2),
+    ]:
         process = fitted(transport, known, n, dim)
         assert type(process.jit_state) is SurrogateJitState
         z = process.coordinates(np.zeros((1, dim)))
         jit_state.values(process.jit_state, z)
         jit_state.gradients(process.jit_state, z)
         evaluate(process.jit_state, z[0])
-        functions = (getattr(jit_state, name) for name in ("value_and_gradient", "workspace", "values_and_gradients"))
+        functions = (
+            getattr(jit_state, name)
+            for name in ("value_and_gradient", "workspace", "values_and_gradients")
+        )
         compiled.append([len(f.signatures) for f in functions])
     assert compiled == compiled[:1] * 3

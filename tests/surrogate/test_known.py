@@ -1,4 +1,6 @@
-"""What is known of a log-density is left out of the regression where that predicts better, and added again."""
+"""What is known of a log-density is left out of the regression where that predicts better, and
+added again.
+"""
 
 import numpy as np
 import pytest
@@ -14,7 +16,12 @@ from tests.oracles import differences
 MODELS = {
     "intervals": {"a": kmc.Interval(-1.0, 3.0), "b": kmc.Interval(0.0, 1.0, shape=2)},
     "a bound": {"a": kmc.Positive(), "b": kmc.Real()},
-    "priors": {"a": kmc.LogNormal(0, 1), "b": kmc.Beta(2, 5), "c": kmc.StudentT(3, 0, 2), "d": kmc.Uniform(-1, 4)},
+    "priors": {
+        "a": kmc.LogNormal(0, 1),
+        "b": kmc.Beta(2, 5),
+        "c": kmc.StudentT(3, 0, 2),
+        "d": kmc.Uniform(-1, 4),
+    },
     "of scipy": {"a": stats.gamma(2.0), "b": kmc.Real()},
 }
 
@@ -55,9 +62,13 @@ def log_prior(p):
 
 OF_FUNCTIONS = {
     "names": kmc.Model(
-        log_likelihood=lambda p: 0.0, log_prior=log_prior, parameters={"a": kmc.Real(), "b": kmc.Positive()}
+        log_likelihood=lambda p: 0.0,
+        log_prior=log_prior,
+        parameters={"a": kmc.Real(), "b": kmc.Positive()},
     ),
-    "a vector": kmc.Model(log_likelihood=lambda x: 0.0, log_prior=lambda x: stats.t(3).logpdf(x).sum(), dim=2),
+    "a vector": kmc.Model(
+        log_likelihood=lambda x: 0.0, log_prior=lambda x: stats.t(3).logpdf(x).sum(), dim=2
+    ),
     "vectorized": kmc.Model(
         log_likelihood=lambda x: np.zeros(len(x)),
         log_prior=lambda x: stats.t(3).logpdf(x).sum(axis=1),
@@ -73,7 +84,9 @@ def test_a_function_that_is_a_sum_over_numbers_is_known(name):
     x = np.random.default_rng(3).uniform(-2.5, 2.5, (200, 2))
     values, gradients = added(model).splines.values_and_gradients(x)
     np.testing.assert_allclose(values, model.log_prior_apart(x), atol=2e-2)
-    slopes = [differences.gradient(lambda row: model.log_prior_apart(row[None])[0], row) for row in x[:20]]
+    slopes = [
+        differences.gradient(lambda row: model.log_prior_apart(row[None])[0], row) for row in x[:20]
+    ]
     np.testing.assert_allclose(gradients[:20], slopes, atol=0.1)
 
 
@@ -81,14 +94,19 @@ def no_number(x):
     raise RuntimeError("outside of the table")
 
 
-@pytest.mark.parametrize("function", [lambda x: -((x[0] - x[1]) ** 2), no_number, lambda x: -np.inf])
+@pytest.mark.parametrize(
+    "function", [lambda x: -((x[0] - x[1]) ** 2), no_number, lambda x: -np.inf]
+)
 def test_other_functions_are_learned(function):
     assert added(kmc.Model(log_likelihood=lambda x: 0.0, log_prior=function, dim=2)) is None
 
 
-# The regression of a log-likelihood that depends on a sum of parameters, with a prior that no quadratic describes.
+# The regression of a log-likelihood that depends on a sum of parameters, with a prior that no
+# quadratic describes.
 
-PRIORS = model_of({"a": kmc.Interval(-1.0, 1.0), "b": kmc.LogNormal(0, 1), "c": kmc.StudentT(2, 0, 1)})
+PRIORS = model_of(
+    {"a": kmc.Interval(-1.0, 1.0), "b": kmc.LogNormal(0, 1), "c": kmc.StudentT(2, 0, 1)}
+)
 
 
 def density(x):
@@ -110,7 +128,9 @@ def test_the_likelihood_prefers_what_is_known(fitted):
     fresh = fresh[density(fresh) > seen.values.max() - 10.0]
     errors = process.log_density(fresh) - density(fresh)
     assert len(fresh) > 50 and np.std(errors) < 0.05
-    np.testing.assert_allclose(process.heights(fresh), process.log_density(fresh) - process.highest, atol=0.05)
+    np.testing.assert_allclose(
+        process.heights(fresh), process.log_density(fresh) - process.highest, atol=0.05
+    )
 
 
 def test_it_stays_known_when_values_are_added(fitted):

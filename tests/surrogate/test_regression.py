@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from kmc.surrogate.covariance import Coordinates, Hyperparameters, covariance, scaled_coordinates, values_at
+from kmc.surrogate.covariance import (
+    Coordinates,
+    Hyperparameters,
+    covariance,
+    scaled_coordinates,
+    values_at,
+)
 from kmc.surrogate.regression import Observations, Settings, condition, fit
 from kmc.surrogate.regression import _posterior as posterior_of
 from tests.oracles import gaussian_process as oracle
@@ -37,7 +43,9 @@ def problem(seed=0, n=14, k=3, dim=2, outputs=None, scales=()):
 def literal(observations, coordinates):
     k = 0 if observations.gradient_points is None else len(observations.gradient_points)
     n, dim = observations.points.shape
-    seen = oracle.functionals(observations.points, observations.gradient_points if k else [], coordinates)
+    seen = oracle.functionals(
+        observations.points, observations.gradient_points if k else [], coordinates
+    )
     noise = np.exp(2 * THETA.noise) + observations.noises() ** 2
     K = oracle.covariances(seen, seen, THETA, coordinates) + np.diag(noise)
     return seen, K, np.append(np.ones(n), np.zeros(k * dim))
@@ -48,7 +56,9 @@ SCALES = pytest.mark.parametrize("scales", [(), ((0, 0.8), (1, -1.0))], ids=["qu
 
 @SCALES
 @pytest.mark.parametrize(
-    ("settings", "k"), [(EXACT, 0), (EXACT, 3), (LOW_RANK, 0)], ids=["exact", "with gradients", "low rank"]
+    ("settings", "k"),
+    [(EXACT, 0), (EXACT, 3), (LOW_RANK, 0)],
+    ids=["exact", "with gradients", "low rank"],
 )
 def test_values_gradients_and_deviations_are_those_of_the_literal_regression(settings, k, scales):
     observations, coordinates, x = problem(k=k, scales=scales)
@@ -126,19 +136,30 @@ def test_low_rank_predictions_come_near_to_the_exact_ones():
     fast = condition(observations, coordinates, theta, settings=Settings(exact=100, landmarks=250))
     np.testing.assert_allclose(fast.values(x), exact.values(x), atol=0.05)
     np.testing.assert_allclose(fast.gradients(x), exact.gradients(x), atol=0.1)
-    np.testing.assert_allclose(fast.standard_deviations(x), exact.standard_deviations(x), rtol=0.5, atol=0.002)
+    np.testing.assert_allclose(
+        fast.standard_deviations(x), exact.standard_deviations(x), rtol=0.5, atol=0.002
+    )
 
 
 def test_what_few_landmarks_do_not_explain_is_noise_not_a_fit_at_any_price():
-    """Values of the model itself are predicted as well as the standard deviations say, without noise of their own."""
+    """Values of the model itself are predicted as well as the standard deviations say, without
+    noise of their own.
+    """
     rng = np.random.default_rng(4)
-    points, theta = rng.standard_normal((400, 6)), Hyperparameters(-1.0, -6.0, 3.0, 1.2, np.log(1e-4))
+    points, theta = (
+        rng.standard_normal((400, 6)),
+        Hyperparameters(-1.0, -6.0, 3.0, 1.2, np.log(1e-4)),
+    )
     coordinates = Coordinates(np.zeros(6), np.eye(6), np.eye(6))
     places = values_at(points, Coordinates(np.zeros(6), np.eye(6), np.eye(6)))
-    values = np.linalg.cholesky(covariance(theta, places, places) + 1e-8 * np.eye(400)) @ rng.standard_normal(400)
+    values = np.linalg.cholesky(
+        covariance(theta, places, places) + 1e-8 * np.eye(400)
+    ) @ rng.standard_normal(400)
     known, new = slice(0, 300), slice(300, 400)
     settings = Settings(exact=1, landmarks=40)
-    found = condition(Observations(points[known], values[known]), coordinates, theta, settings=settings)
+    found = condition(
+        Observations(points[known], values[known]), coordinates, theta, settings=settings
+    )
     scores = (found.values(points[new]) - values[new]) / found.standard_deviations(points[new])
     assert 0.7 < scores.std() < 1.4
 
@@ -151,7 +172,9 @@ def test_outputs_share_one_factorization_and_are_predicted_as_alone(settings):
         one = Observations(observations.points, observations.values[:, j], observations.noise)
         alone = condition(one, coordinates, THETA, settings=settings)
         np.testing.assert_allclose(together.values(x)[:, j], alone.values(x), rtol=1e-9)
-        np.testing.assert_allclose(together.gradients(x)[..., j], alone.gradients(x), rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(
+            together.gradients(x)[..., j], alone.gradients(x), rtol=1e-7, atol=1e-9
+        )
 
 
 def test_predictions_are_those_of_scikit_learn():
@@ -164,14 +187,22 @@ def test_predictions_are_those_of_scikit_learn():
     ours = condition(Observations(points, values), coordinates, theta)
     a, c, b, length, s = np.exp(theta)
     linear = gp.kernels.DotProduct(np.sqrt(3.0), "fixed")  # 3 + x·y
-    kernel = (a / 3.0) ** 2 * linear**2 + (c / 9.0) ** 2 * linear**4 + b**2 * gp.kernels.Matern(length, nu=2.5)
+    kernel = (
+        (a / 3.0) ** 2 * linear**2
+        + (c / 9.0) ** 2 * linear**4
+        + b**2 * gp.kernels.Matern(length, nu=2.5)
+    )
     wide = 1e7  # of the constant
-    theirs = gp.GaussianProcessRegressor(kernel + gp.kernels.ConstantKernel(wide), alpha=s**2, optimizer=None)
+    theirs = gp.GaussianProcessRegressor(
+        kernel + gp.kernels.ConstantKernel(wide), alpha=s**2, optimizer=None
+    )
     theirs.fit(points, values)
     mean, sd = theirs.predict(x, return_std=True)
     np.testing.assert_allclose(ours.values(x), mean, atol=1e-5)
     np.testing.assert_allclose(ours.standard_deviations(x), sd, atol=1e-4)
-    likelihood = theirs.log_marginal_likelihood_value_ + 0.5 * 25 * np.log(2 * np.pi) + 0.5 * np.log(wide)
+    likelihood = (
+        theirs.log_marginal_likelihood_value_ + 0.5 * 25 * np.log(2 * np.pi) + 0.5 * np.log(wide)
+    )
     found = posterior_of(Observations(points, values), coordinates, theta, EXACT)
     assert -found.negative_log_likelihood(theta)[0] == pytest.approx(likelihood, abs=1e-4)
 
@@ -188,7 +219,10 @@ def test_known_gradients_replace_values():
 
     coordinates = scaled_coordinates(points)
     plain = fit(Observations(points, f(points)), coordinates)
-    known = fit(Observations(points, f(points), gradient_points=points, gradients=slopes(points)), coordinates)
+    known = fit(
+        Observations(points, f(points), gradient_points=points, gradients=slopes(points)),
+        coordinates,
+    )
     assert np.abs(known.values(x) - f(x)).mean() < 0.3 * np.abs(plain.values(x) - f(x)).mean()
     at_points = known.gradients(points)
     np.testing.assert_allclose(at_points, slopes(points), atol=0.02)

@@ -11,7 +11,9 @@ EFFECTS = np.array([1.2, -0.4, 0.9, 0.1])
 
 
 def hierarchy(x):
-    """A mean m, the logarithm t of a scale, and four standardized effects e: data are seen at m + exp(t) e."""
+    """A mean m, the logarithm t of a scale, and four standardized effects e: data are seen at m +
+    exp(t) e.
+    """
     m, t, e = x[:, :1], x[:, 1:2], x[:, 2:]
     misfit = EFFECTS - m - np.exp(t) * e
     return -0.5 * (np.sum(misfit**2, axis=1) + np.sum(e**2, axis=1) + m[:, 0] ** 2 + t[:, 0] ** 2)
@@ -28,7 +30,9 @@ def normal(x):
 
 
 @pytest.mark.parametrize(
-    ("density", "dim", "expected"), [(hierarchy, 6, (1, 1.0)), (noise_scale, 3, (2, -1.0))], ids=["hierarchy", "noise"]
+    ("density", "dim", "expected"),
+    [(hierarchy, 6, (1, 1.0)), (noise_scale, 3, (2, -1.0))],
+    ids=["hierarchy", "noise"],
 )
 def test_the_logarithm_of_a_scale_is_found_from_few_values(density, dim, expected):
     x = np.random.default_rng(dim).standard_normal((60, dim))
@@ -44,7 +48,9 @@ def fitted(density, dim, n):
 
 
 def test_a_hierarchy_is_learned_from_its_terms():
-    """Products of two of 1, z, exp(t) and exp(t) z are all that it has: other kernels need many more values."""
+    """Products of two of 1, z, exp(t) and exp(t) z are all that it has: other kernels need many
+    more values.
+    """
     process = fitted(hierarchy, 6, 150)
     assert process.regression.coordinates.scales == ((1, 1.0),)
     fresh = np.random.default_rng(9).standard_normal((200, 6))

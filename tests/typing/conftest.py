@@ -1,4 +1,6 @@
-"""For pytest: the program is for a type checker only; what mypy knows of kmc is kept from one test to the next."""
+"""For pytest: the program is for a type checker only; what mypy knows of kmc is kept from one test
+to the next.
+"""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """Possible user code, for a type checker: it is never run.
 
-``assert_type`` checks the public types, and an unnecessary ``type: ignore`` is an error: so each of them shows that
-mypy detects that mistake.
+``assert_type`` checks the public types, and an unnecessary ``type: ignore`` is an error: so each of
+them shows that mypy detects that mistake.
 """
 
 from pathlib import Path
@@ -55,7 +55,9 @@ model = kmc.Model(
 assert_type(model.dim, int)
 assert_type(model.constrain(np.zeros((1, model.dim))), dict[str, np.ndarray])
 assert_type(kmc.from_pymc(object(), noisy=True), kmc.Model)
-served = kmc.from_umbridge("http://localhost", "forward", likelihood=object(), parameters={}, config={"level": 2})
+served = kmc.from_umbridge(
+    "http://localhost", "forward", likelihood=object(), parameters={}, config={"level": 2}
+)
 assert_type(served, kmc.Model)
 assert_type(kmc.from_pints(object(), ["rate", "sigma"], on_error="reject"), kmc.Model)
 
@@ -71,8 +73,17 @@ kmc.HalfNormal("one")  # type: ignore[arg-type]
 
 # Runs
 
-idata = kmc.sample(model, draws=100, chains=4, seed=1, callback=stop, progress=False, save_warmup=True, executor=4)
-kmc.sample(log_density, dim=2, initial=np.zeros((4, 2)), draws=None, max_evaluations=10_000, independent_runs=2)
+idata = kmc.sample(
+    model, draws=100, chains=4, seed=1, callback=stop, progress=False, save_warmup=True, executor=4
+)
+kmc.sample(
+    log_density,
+    dim=2,
+    initial=np.zeros((4, 2)),
+    draws=None,
+    max_evaluations=10_000,
+    independent_runs=2,
+)
 kmc.sample(vector, sampler="random-walk", seed=np.random.default_rng(1))
 for sampler in (
     kmc.KernelHMC(archive_probability=0.1),
@@ -84,7 +95,9 @@ for sampler in (
 ):
     kmc.sample(vector, sampler=sampler)
 kmc.sample(vector, sampler=kmc.ScoreHMC(kmc.scores.NystromKEF(n_basis=50), values=True))
-kmc.sample(vector, sampler=kmc.ScoreHMC(kmc.scores.LiteKEF(), warmup_sampler=kmc.AdaptiveMetropolis()))
+kmc.sample(
+    vector, sampler=kmc.ScoreHMC(kmc.scores.LiteKEF(), warmup_sampler=kmc.AdaptiveMetropolis())
+)
 
 state = kmc.KernelHMC().start(initial=np.zeros((4, 2)), draws=100, seed=1)
 assert_type(state, kmc.AskTell)
@@ -119,7 +132,9 @@ except kmc.EvaluationError as error:
 # Estimators
 
 X = np.zeros((10, 2))
-score = kmc.scores.NystromKEF(n_basis=50, bandwidth="median", kernel=kmc.kernels.Gaussian(2.0)).fit(X, values=X[:, 0])
+score = kmc.scores.NystromKEF(n_basis=50, bandwidth="median", kernel=kmc.kernels.Gaussian(2.0)).fit(
+    X, values=X[:, 0]
+)
 assert_type(score, kmc.scores.NystromKEF)
 assert_type(score.partial_fit(X), kmc.scores.NystromKEF)
 assert_type(score.gradient(X), np.ndarray)
@@ -134,7 +149,9 @@ assert_type(modes.spectral_gap_, float)
 assert_type(modes.transform(X), np.ndarray)
 assert_type(kmc.spectral.TransitionOperator(lagtime=2).fit([X, X]), kmc.spectral.TransitionOperator)
 assert_type(kmc.spectral.kernel_kmeans(X, 2), kmc.spectral.KernelClusters)
-decomposition = kmc.spectral.galerkin(kmc.spectral.DirichletForm(), kmc.bases.Monomials(2, 2), None, X)
+decomposition = kmc.spectral.galerkin(
+    kmc.spectral.DirichletForm(), kmc.bases.Monomials(2, 2), None, X
+)
 assert_type(decomposition, kmc.spectral.Decomposition)
 assert_type(decomposition.eigenvalues_, np.ndarray | None)
 kmc.spectral.galerkin(kmc.spectral.DirichletForm(), 3, None, X)  # type: ignore[arg-type]
@@ -144,7 +161,9 @@ assert_type(regression.predict(X), np.ndarray)
 
 # Kernels and bases
 
-kernel = 2.0 * (kmc.kernels.Gaussian(1.0) + kmc.kernels.Matern52()) * kmc.kernels.Polynomial(degree=2)
+kernel = (
+    2.0 * (kmc.kernels.Gaussian(1.0) + kmc.kernels.Matern52()) * kmc.kernels.Polynomial(degree=2)
+)
 assert_type(kernel, kmc.kernels.Kernel)
 assert_type(kmc.kernels.kernel_derivative(kernel, "k", X, X), np.ndarray)
 assert_type(kmc.bases.KernelSections(kernel, X).values(X), np.ndarray)
@@ -157,6 +176,11 @@ assert_type(kmc.diagnostics.nested_rhat(idata, superchains=2), dict[str, float])
 assert_type(kmc.report(idata, "report.html", var_names=["sigma"], title="A run"), Path)
 kmc.report(idata, 3)  # type: ignore[arg-type]
 assert_type(kmc.diagnostics.langevin_gap(idata, var_names=["x"]), kmc.diagnostics.Gap)
-assert_type(kmc.diagnostics.kernel_stein_discrepancy(idata, score), kmc.diagnostics.SteinDiscrepancy)
+assert_type(
+    kmc.diagnostics.kernel_stein_discrepancy(idata, score), kmc.diagnostics.SteinDiscrepancy
+)
 assert_type(kmc.diagnostics.kernel_stein_discrepancy(idata, score).discrepancy, float)
-assert_type(kmc.diagnostics.control_functional(idata, log_density, score.gradient), kmc.diagnostics.ControlFunctional)
+assert_type(
+    kmc.diagnostics.control_functional(idata, log_density, score.gradient),
+    kmc.diagnostics.ControlFunctional,
+)

@@ -18,27 +18,38 @@ def test_a_typed_program(cache):
     """Valid uses have the stated types, and invalid ones are found."""
     api = pytest.importorskip("mypy.api")
     config = PROGRAM.parents[2] / "pyproject.toml"
-    said, failed, status = api.run([str(PROGRAM), f"--config-file={config}", f"--cache-dir={cache}", *STRICT])
+    said, failed, status = api.run(
+        [str(PROGRAM), f"--config-file={config}", f"--cache-dir={cache}", *STRICT]
+    )
     assert status == 0, said + failed
 
 
 def public():
     """Functions, methods and properties of kmc and its public modules, by name."""
-    modules = [thing for name in kmc.__all__ if isinstance(thing := getattr(kmc, name), types.ModuleType)]
+    modules = [
+        thing for name in kmc.__all__ if isinstance(thing := getattr(kmc, name), types.ModuleType)
+    ]
     for module in (kmc, *modules):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing):
                 yield from members(f"{module.__name__}.{name}", thing)
             elif callable(thing):
-                yield f"{module.__name__}.{name}", getattr(thing, "py_func", thing)  # of a jitted function
+                # of a jitted function
+                yield f"{module.__name__}.{name}", getattr(thing, "py_func", thing)
 
 
 def members(where, cls):
     for name, member in inspect.getmembers(cls):
         function = member.fget if isinstance(member, property) else member
-        ours = inspect.isroutine(function) and (getattr(function, "__module__", None) or "").startswith("kmc")
-        if ours and hasattr(function, "__annotations__") and (not name.startswith("_") or name == "__init__"):
+        ours = inspect.isroutine(function) and (
+            getattr(function, "__module__", None) or ""
+        ).startswith("kmc")
+        if (
+            ours
+            and hasattr(function, "__annotations__")
+            and (not name.startswith("_") or name == "__init__")
+        ):
             yield f"{where}.{name}", function
 
 

@@ -39,9 +39,10 @@ def as_executor(executor: Any) -> Executor:
     if not isinstance(executor, type) and callable(getattr(executor, "map", None)):
         return MapExecutor(executor)
     raise TypeError(
-        f"executor={executor!r}: expected None, a number of processes, an object with a method map(function, iterable) "
-        "(a concurrent.futures executor, a multiprocessing or MPI pool), a dask.distributed Client, "
-        "kmc.ProcessExecutor(...), kmc.MapExecutor(...), kmc.DaskExecutor(...) or an object with a method open(model)"
+        f"executor={executor!r}: expected None, a number of processes, an object with a method "
+        "map(function, iterable) (a concurrent.futures executor, a multiprocessing or MPI pool), a "
+        "dask.distributed Client, kmc.ProcessExecutor(...), kmc.MapExecutor(...), "
+        "kmc.DaskExecutor(...) or an object with a method open(model)"
     )
 
 

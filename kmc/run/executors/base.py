@@ -1,4 +1,8 @@
-"""Share among executors: options, models as bytes, blocks of points, calls that take too long, the use of workers."""
+"""Share code among executors.
+
+This is about options, models as bytes, blocks of points, calls that take too long, and the use of
+workers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ class Executor(Protocol):
     """Options of an executor: where evaluations run."""
 
     def open(self, model: Model) -> AbstractContextManager[Mapper | None]:
-        """Return a context that provides a mapper while it lasts, or None: evaluate in this process."""
+        """Provide a mapper while the context lasts, or None: evaluate in this process."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class InProcess:
 
 
 def blocks(points: np.ndarray, count: int) -> list[np.ndarray]:
-    """Split the rows of points (k, d) into at most ``count`` blocks of nearly equal size, in order."""
+    """Split points (k, d) into at most ``count`` blocks of nearly equal size, in order."""
     return np.array_split(points, max(1, min(count, len(points))))
 
 
@@ -61,7 +65,8 @@ def packed(model: Model) -> bytes:
 
     class Pickler(cloudpickle.Pickler):
         def reducer_override(self, given: Any) -> Any:
-            # Functions of the script go by value, and so must those with a cache, which have no copy in a worker.
+            # Functions of the script go by value, and so must those with a cache, which have no
+            # copy in a worker.
             if type(given) is type(cache(len)) and given.__module__ == "__main__":
                 return _with_cache, (given.__wrapped__, given.cache_parameters())
             return super().reducer_override(given)
@@ -72,7 +77,8 @@ def packed(model: Model) -> bytes:
         return content.getvalue()
     except Exception as error:
         raise TypeError(
-            f"log_density={model.log_density!r} cannot be sent to another process ({type(error).__name__}: {error}): "
+            f"log_density={model.log_density!r} cannot be sent to another process "
+            f"({type(error).__name__}: {error}): "
             "open files, locks and connections inside the function, or use an executor of threads"
         ) from error
 
@@ -102,7 +108,9 @@ def too_late(model: Model, points: np.ndarray, timeout: float) -> EvaluationErro
     """Return the error for a call at points (k, d) that takes longer than allowed."""
     x = points if model.vectorized else points[0]
     late = f"took longer than timeout={timeout:g} seconds"
-    return failed_call(model, x, f"log_density {late}", "raise timeout, make log_density faster", reason=late)
+    return failed_call(
+        model, x, f"log_density {late}", "raise timeout, make log_density faster", reason=late
+    )
 
 
 @dataclass
@@ -129,7 +137,7 @@ class Usage:
     _latest: float = field(default_factory=time.monotonic)
 
     def note(self, seconds: float, points: np.ndarray) -> None:
-        """Count evaluations at points (k, d), k > 0, that have ended and took so many seconds together."""
+        """Count ended evaluations at points (k, d), k > 0, that took so many seconds together."""
         count = len(points)
         self._latest = time.monotonic()
         self.count, self.busy = self.count + count, self.busy + seconds

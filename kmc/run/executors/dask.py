@@ -21,9 +21,13 @@ from kmc.run.executors.maps import Answer, Futures, Package, Task, package
 
 _NAME = "kmc-evaluate"
 _ATTEMPTS = 5  # the first one may find that the worker does not have the model
-_TASK_SECONDS = 0.005  # a task costs dask a millisecond or more: cheaper evaluations share a task ...
+# a task costs dask a millisecond or more: cheaper evaluations share a task ...
+_TASK_SECONDS = 0.005
 _MOST_POINTS = 1000  # ... of at most so many
-_REMEDY = 'check the scheduler, its workers and their logs; on_error="reject" protects workers from calls that die'
+_REMEDY = (
+    'check the scheduler, its workers and their logs; on_error="reject" protects workers from '
+    "calls that die"
+)
 _LOOK_SECONDS = 2.0  # between looks at the number of workers
 
 
@@ -36,39 +40,50 @@ class DaskExecutor:
     client : dask.distributed.Client
         Started and closed by the caller. kmc must be installed on the workers.
     timeout : float, optional
-        Seconds that one call of the log-density may take. ``kmc.Model(on_error=...)`` says what becomes of a call that
-        takes longer.
+        Seconds that one call of the log-density may take. ``kmc.Model(on_error=...)`` says what
+        becomes of a call that takes longer.
 
     Notes
     -----
-    One task evaluates one point, or several if they are cheap: the cost is measured during the run. The cluster may
-    grow and shrink, by hand or with ``cluster.adapt()``, and workers may be retired. The scheduler repeats the tasks of
-    a worker that dies, as often as it allows (``distributed.scheduler.allowed-failures``, 3 by default), before the run
-    ends with an error. With a time limit, and with ``kmc.Model(on_error=...)`` other than "raise", each thread of a
-    worker evaluates in a process of its own: a call that takes too long or ends its process costs no worker. Dask's
-    workers start with one BLAS thread each, which its configuration can change.
+    One task evaluates one point, or several if they are cheap: the cost is measured during the run.
+    The cluster may grow and shrink, by hand or with ``cluster.adapt()``, and workers may be
+    retired. The scheduler repeats the tasks of a worker that dies, as often as it allows
+    (``distributed.scheduler.allowed-failures``, 3 by default), before the run ends with an error.
+    With a time limit, and with ``kmc.Model(on_error=...)`` other than "raise", each thread of a
+    worker evaluates in a process of its own: a call that takes too long or ends its process costs
+    no worker. Dask's workers start with one BLAS thread each, which its configuration can change.
 
     Examples
     --------
     >>> from dask.distributed import Client  # doctest: +SKIP
-    >>> kmc.sample(log_density, dim=5, executor=kmc.DaskExecutor(Client(), timeout=60))  # doctest: +SKIP
+    >>> kmc.sample(  # doctest: +SKIP
+    ...     log_density, dim=5, executor=kmc.DaskExecutor(Client(), timeout=60)
+    ... )
     """
 
     client: Any
     timeout: float | None = None
 
     def __post_init__(self):
-        if not callable(getattr(self.client, "submit", None)) or not callable(getattr(self.client, "gather", None)):
-            raise TypeError(f"client={self.client!r}: expected a dask.distributed.Client, such as Client(cluster)")
+        if not callable(getattr(self.client, "submit", None)) or not callable(
+            getattr(self.client, "gather", None)
+        ):
+            raise TypeError(
+                f"client={self.client!r}: expected a dask.distributed.Client, such as "
+                f"Client(cluster)"
+            )
         if getattr(self.client, "asynchronous", False):
-            raise TypeError(f"client={self.client!r}: expected a Client that was made without asynchronous=True")
+            raise TypeError(
+                f"client={self.client!r}: expected a Client that was made without asynchronous=True"
+            )
         check_timeout(self)
 
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
         """Send points as tasks."""
-        # The scheduler keeps statistics per task name, and starts anew when all tasks of that name are gone. A task
-        # that stays for the whole run keeps it at one record instead of one for every few sweeps.
+        # The scheduler keeps statistics per task name, and starts anew when all tasks of that name
+        # are gone. A task that stays for the whole run keeps it at one record instead of one for
+        # every few sweeps.
         anchor = self.client.submit(int, key=f"{_NAME}-{uuid4().hex}")
         with package(model, self.timeout, isolated=model.on_error != "raise") as made:
             yield _DaskMapper(self.client, made, self)
@@ -116,14 +131,18 @@ class _DaskMapper(Futures):
 
     def points_per_task(self) -> int:
         """Return how many points take five milliseconds."""
-        return 1 if math.isinf(self._price) else int(min(_TASK_SECONDS / max(self._price, 1e-9), _MOST_POINTS))
+        return (
+            1
+            if math.isinf(self._price)
+            else int(min(_TASK_SECONDS / max(self._price, 1e-9), _MOST_POINTS))
+        )
 
     def idle(self) -> int:
         """Count the workers without a task of this run."""
         return max(self.usage.workers - len(self._under_way), 1)
 
     def ready(self) -> list[tuple[int, Evaluation | Failure]]:
-        """Wait for the next answer, and take all that are there; count the workers of the cluster now and then."""
+        """Wait for the next answer and take all there are; count the workers now and then."""
         self._look()
         return super().ready()
 
@@ -181,7 +200,9 @@ class _DaskMapper(Futures):
         from distributed import KilledWorker
 
         what = "its workers died" if isinstance(error, KilledWorker) else "the task failed"
-        return self._given_up(part, f"dask gave up the evaluation, {what}, {type(error).__name__}: {error}")
+        return self._given_up(
+            part, f"dask gave up the evaluation, {what}, {type(error).__name__}: {error}"
+        )
 
     def _given_up(self, part: np.ndarray, what: str) -> EvaluationError:
         """Return an error with the points of the task; one of them, or none, is the cause."""

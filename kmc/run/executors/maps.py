@@ -1,11 +1,11 @@
-"""Evaluations through a pool that the caller has started: all it needs is ``map(function, iterable)``.
+"""Evaluations in a pool that the caller has started: it only needs ``map(function, iterable)``.
 
-A model is sent once to each worker, without knowing which worker has it. A task names the model. A worker that does not
-have it yet says so, and gets the task again, with the model; so does a worker that replaced a dead one. Threads of this
-process share the model without any pickling.
+A model is sent once to each worker, without knowing which worker has it. A task names the model. A
+worker that does not have it yet says so, and gets the task again, with the model; so does a worker
+that replaced a dead one. Threads of this process share the model without any pickling.
 
-A worker cannot stop a call, nor survive one that crashes. Tasks that are isolated, as those with a time limit are, make
-their calls in a process of the worker, which it can end and replace.
+A worker cannot stop a call, nor survive one that crashes. Tasks that are isolated, as those with a
+time limit are, make their calls in a process of the worker, which it can end and replace.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class Package:
 
 
 @contextmanager
-def package(model: Model, timeout: float | None = None, isolated: bool = False) -> Iterator[Package]:
+def package(
+    model: Model, timeout: float | None = None, isolated: bool = False
+) -> Iterator[Package]:
     """Make a package, and let threads of this process find its model while the context lasts."""
     made = Package(model, timeout, isolated)
     if made.known.isolated:
@@ -111,7 +113,7 @@ def package(model: Model, timeout: float | None = None, isolated: bool = False) 
 
 @dataclass(eq=False)
 class _Idle:
-    """A process, as a pool of one, that has the model of this name; it is ended unless it is taken."""
+    """A process, as a pool of one, that has the model of this name; it is ended unless taken."""
 
     name: str
     pool: Pool
@@ -164,23 +166,27 @@ def _passed_on(pool: Pool, model: Model, points: np.ndarray) -> Answer:
 
 
 Send = Callable[[Task, np.ndarray, Callable[[Any], None]], Any]
-"""Begin a task at points (k, d); its answer, or the exception that it ended with, goes to the callable."""
+"""Begin a task at points (k, d); the callable gets its answer, or the exception that ended it."""
 
 
 class Futures:
-    """Evaluate one by one through whatever accepts a task and calls back: see :class:`kmc.model.evaluate.Stream`.
+    """Evaluate one by one through whatever accepts a task and calls back.
 
-    A task evaluates one point, or several if they are cheap: a mapper that knows the cost of a task says how many.
+    See :class:`kmc.model.evaluate.Stream`. A task evaluates one point, or several if they are
+    cheap: a mapper that knows the cost of a task says how many.
 
     Parameters
     ----------
     made : Package
     send : callable
     failed : callable
-        ``failed(error, x)`` makes an outcome of the exception with which a task at x (k, d) ended, or raises an error.
+        ``failed(error, x)`` makes an outcome of the exception with which a task at x (k, d) ended,
+        or raises an error.
     """
 
-    def __init__(self, made: Package, send: Send, failed: Callable[[BaseException, np.ndarray], Failure]):
+    def __init__(
+        self, made: Package, send: Send, failed: Callable[[BaseException, np.ndarray], Failure]
+    ):
         self._made, self._send, self._failed = made, send, failed
         self._ended: SimpleQueue[tuple[Sequence[int], np.ndarray, Any]] = SimpleQueue()
         self._unsent: list[tuple[int, np.ndarray]] = []
@@ -192,11 +198,11 @@ class Futures:
         self.usage.n_timeouts += answer.n_timeouts
 
     def points_per_task(self) -> int:
-        """Return how many points a task should have: one, unless a task costs more than an evaluation."""
+        """Return the number of points for a task: one, unless it costs more than an evaluation."""
         return 1
 
     def idle(self) -> int:
-        """Return how many workers have nothing to do; only asked if a task should have several points."""
+        """Return how many workers are idle; only asked if a task should have several points."""
         return 1
 
     def submit(self, key: int, x: np.ndarray) -> None:
@@ -222,7 +228,7 @@ class Futures:
         self._ended, self._unsent = SimpleQueue(), []
 
     def _send_all(self) -> None:
-        """Send what was submitted, in tasks of as many points, but none to spare if workers are idle."""
+        """Send what was submitted, in tasks of as many points, or fewer if workers are idle."""
         count, most = len(self._unsent), self.points_per_task()
         if not count:
             return
@@ -259,11 +265,13 @@ class Futures:
 
 
 def sender(pool: Any) -> Send | None:
-    """Return a function that sends tasks to a known pool; None for other pools than Python's own."""
+    """Return a function that sends tasks to a known pool; None unless it is Python's own."""
     if isinstance(pool, Executor) and type(pool).submit is not Executor.submit:
         return lambda task, x, ended: when_done(pool.submit(task, x), ended)
     if isinstance(pool, multiprocessing.pool.Pool):
-        return lambda task, x, ended: pool.apply_async(task, (x,), callback=ended, error_callback=ended)
+        return lambda task, x, ended: pool.apply_async(
+            task, (x,), callback=ended, error_callback=ended
+        )
     return None
 
 
@@ -284,22 +292,25 @@ class MapExecutor:
     Parameters
     ----------
     pool : object
-        A ``concurrent.futures`` executor, a ``multiprocessing`` or MPI pool, or anything else with a method
-        ``map(function, iterable)``.
+        A ``concurrent.futures`` executor, a ``multiprocessing`` or MPI pool, or anything else with
+        a method ``map(function, iterable)``.
     timeout : float, optional
-        Seconds that one call of the log-density may take. ``kmc.Model(on_error=...)`` says what becomes of a call that
-        takes longer.
+        Seconds that one call of the log-density may take. ``kmc.Model(on_error=...)`` says what
+        becomes of a call that takes longer.
 
     Notes
     -----
-    With a time limit each worker evaluates in a process of its own, which is replaced if a call takes too long or ends
-    it. Workers of ``concurrent.futures``, ``multiprocessing`` and ``mpi4py.futures`` that are processes do so with
-    ``kmc.Model(on_error=...)`` other than "raise", too: most pools do not survive a worker that dies.
+    With a time limit each worker evaluates in a process of its own, which is replaced if a call
+    takes too long or ends it. Workers of ``concurrent.futures``, ``multiprocessing`` and
+    ``mpi4py.futures`` that are processes do so with ``kmc.Model(on_error=...)`` other than "raise",
+    too: most pools do not survive a worker that dies.
 
     Examples
     --------
     >>> from mpi4py.futures import MPIPoolExecutor  # doctest: +SKIP
-    >>> kmc.sample(log_density, dim=5, executor=kmc.MapExecutor(MPIPoolExecutor(), timeout=60))  # doctest: +SKIP
+    >>> kmc.sample(  # doctest: +SKIP
+    ...     log_density, dim=5, executor=kmc.MapExecutor(MPIPoolExecutor(), timeout=60)
+    ... )
     """
 
     pool: Any
@@ -307,16 +318,26 @@ class MapExecutor:
 
     def __post_init__(self):
         if isinstance(self.pool, type) or not callable(getattr(self.pool, "map", None)):
-            raise TypeError(f"pool={self.pool!r}: expected an object with a method map(function, iterable)")
+            raise TypeError(
+                f"pool={self.pool!r}: expected an object with a method map(function, iterable)"
+            )
         check_timeout(self)
 
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
         """Send points through ``pool.map``; one by one, too, if the pool is a known one."""
         send = sender(self.pool)
-        in_processes = send is not None and not isinstance(self.pool, (ThreadPoolExecutor, ThreadPool))
-        with package(model, self.timeout, isolated=in_processes and model.on_error != "raise") as made:
-            yield _Mapper(self.pool, made) if send is None else _StreamingMapper(self.pool, made, send)
+        in_processes = send is not None and not isinstance(
+            self.pool, (ThreadPoolExecutor, ThreadPool)
+        )
+        with package(
+            model, self.timeout, isolated=in_processes and model.on_error != "raise"
+        ) as made:
+            yield (
+                _Mapper(self.pool, made)
+                if send is None
+                else _StreamingMapper(self.pool, made, send)
+            )
 
 
 class _Mapper:
@@ -332,7 +353,9 @@ class _Mapper:
             for i, answer in zip(unknown, self._map(made.whole, [parts[i] for i in unknown])):
                 answers[i] = answer
         if None in answers:
-            raise EvaluationError(f"executor={self._pool!r}: map returned None instead of values", position=points)
+            raise EvaluationError(
+                f"executor={self._pool!r}: map returned None instead of values", position=points
+            )
         for answer, part in zip(answers, parts, strict=True):
             self.note(answer, part)
         return [outcome for answer in answers for outcome in answer.outcomes]
@@ -346,10 +369,16 @@ class _Mapper:
         except Exception as error:  # exceptions of the function itself are in the answers
             raise _broken(self._pool, error, np.concatenate(parts)) from error
         if not all(isinstance(answer, (Answer, NoneType)) for answer in answers):
-            message = f"executor={self._pool!r}: map returned something other than the function's results: {answers!r}"
+            message = (
+                f"executor={self._pool!r}: map returned something other than the function's "
+                f"results: {answers!r}"
+            )
             raise EvaluationError(message, position=np.concatenate(parts))
         if len(answers) != len(parts):
-            message = f"executor={self._pool!r}: map returned {len(answers)} results, expected {len(parts)}"
+            message = (
+                f"executor={self._pool!r}: map returned {len(answers)} results, "
+                f"expected {len(parts)}"
+            )
             raise EvaluationError(message, position=np.concatenate(parts))
         return answers
 
@@ -367,17 +396,19 @@ class _StreamingMapper(Futures, _Mapper):
 
 
 def _broken(pool: Any, error: BaseException, points: np.ndarray) -> EvaluationError:
-    message = f"executor={pool!r} failed, {type(error).__name__}: {error}; its workers may have died"
+    message = (
+        f"executor={pool!r} failed, {type(error).__name__}: {error}; its workers may have died"
+    )
     return EvaluationError(message, position=points)
 
 
 def _workers(pool: Any) -> int:
-    """Count the workers of one of Python's own pools, which do not tell; otherwise as `_size` does."""
+    """Count the workers of Python's own pools, which do not tell; otherwise as `_size` does."""
     count = getattr(pool, "_max_workers", getattr(pool, "_processes", None))
     return count if isinstance(count, int) and count > 0 else _size(pool)
 
 
 def _size(pool: Any) -> int:
-    """Count the workers of a pool that knows its size (MPI pools do); otherwise return the number of processors."""
+    """Count the workers of a pool that knows them (MPI pools do), or else the processors."""
     size = getattr(pool, "size", None)
     return size if isinstance(size, int) and size > 0 else os.cpu_count() or 1

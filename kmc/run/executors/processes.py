@@ -1,4 +1,4 @@
-"""Evaluate in worker processes of this machine, which end when their parent ends, however that ends."""
+"""Evaluate in worker processes of this machine, which end with their parent, however it ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ from kmc.interrupts import children_uninterrupted, uninterrupted
 from kmc.model.evaluate import Evaluation, Mapper, evaluate_block
 from kmc.model.model import Model
 from kmc.model.returned import Failure, failed_call
-from kmc.run.executors.base import Outcomes, Usage, blocks, check_timeout, packed, too_late, unpacked
+from kmc.run.executors.base import (
+    Outcomes,
+    Usage,
+    blocks,
+    check_timeout,
+    packed,
+    too_late,
+    unpacked,
+)
 
 _NAME = "kmc-worker"
 _TRIES = 2  # of an evaluation whose process dies
@@ -42,27 +50,32 @@ class ProcessExecutor:
     Parameters
     ----------
     workers : int
-        Number of processes. Each starts clean ("spawn"), imports what it needs and uses one BLAS thread.
+        Number of processes. Each starts clean ("spawn"), imports what it needs and uses one BLAS
+        thread.
     timeout : float, optional
-        Seconds that one call of the log-density may take. The process of a call that takes longer is ended and
-        replaced, and ``kmc.Model(on_error=...)`` says what becomes of the call.
+        Seconds that one call of the log-density may take. The process of a call that takes longer
+        is ended and replaced, and ``kmc.Model(on_error=...)`` says what becomes of the call.
 
     Notes
     -----
-    If a process dies, it is replaced and its evaluation is repeated once. If that process dies too, the call has
-    failed, and ``kmc.Model(on_error=...)`` says what becomes of it: by default the run ends with an EvaluationError
-    that holds the parameters and the draws so far. However the run ends, no process is left,
-    including processes that the log-density had started in a busy worker. This holds also where this process is killed:
-    on Linux the kernel then ends the others at once, and elsewhere they do so within a second.
+    If a process dies, it is replaced and its evaluation is repeated once. If that process dies too,
+    the call has failed, and ``kmc.Model(on_error=...)`` says what becomes of it: by default the run
+    ends with an EvaluationError that holds the parameters and the draws so far. However the run
+    ends, no process is left, including processes that the log-density had started in a busy worker.
+    This holds also where this process is killed: on Linux the kernel then ends the others at once,
+    and elsewhere they do so within a second.
 
-    The function is sent to the processes with what it uses of the script, which they do not run: a guard
-    ``if __name__ == "__main__":`` is not needed. Settings that a script makes in other packages, such as the precision
-    of JAX, belong in the function, in a module that it imports, or in the environment.
+    The function is sent to the processes with what it uses of the script, which they do not run: a
+    guard ``if __name__ == "__main__":`` is not needed. Settings that a script makes in other
+    packages, such as the precision of JAX, belong in the function, in a module that it imports, or
+    in the environment.
 
     Examples
     --------
     >>> import kmc
-    >>> kmc.sample(log_density, dim=5, executor=kmc.ProcessExecutor(4, timeout=60))  # doctest: +SKIP
+    >>> kmc.sample(  # doctest: +SKIP
+    ...     log_density, dim=5, executor=kmc.ProcessExecutor(4, timeout=60)
+    ... )
     """
 
     workers: int
@@ -94,12 +107,16 @@ class _Job:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Provide a context in which processes start that do not import the script, also from a daemonic process.
+    """Provide a context to start processes that do not import the script, even from a daemonic one.
 
-    multiprocessing would import ``__main__`` by its file or name, and start nothing in a daemonic process, whose
-    children could outlive it; those of kmc cannot, see :func:`kmc.run.executors.processes.killed_with`.
+    multiprocessing would import ``__main__`` by its file or name, and start nothing in a daemonic
+    process, whose children could outlive it; those of kmc cannot, see
+    :func:`kmc.run.executors.processes.killed_with`.
     """
-    main, process = vars(sys.modules["__main__"]), vars(multiprocessing.current_process())["_config"]
+    main, process = (
+        vars(sys.modules["__main__"]),
+        vars(multiprocessing.current_process())["_config"],
+    )
     with _starting:
         places = [(main, "__file__"), (main, "__spec__"), (process, "daemon")]
         hidden = [(place, name, place[name]) for place, name in places if name in place]
@@ -120,7 +137,9 @@ class _Worker:
         self.connection, theirs = context.Pipe()
         lifeline, self._lifeline = context.Pipe(duplex=False)  # nothing is ever written
         with children_uninterrupted(), _alone():
-            self.process = context.Process(target=serve, args=(theirs, lifeline), name=_NAME, daemon=False)
+            self.process = context.Process(
+                target=serve, args=(theirs, lifeline), name=_NAME, daemon=False
+            )
             self.process.start()
         assert self.process.pid is not None
         killed_with(lifeline, self.process.pid)
@@ -142,7 +161,8 @@ class _Worker:
         if self.process.is_alive() and self.process.pid is not None:
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)
-            except (AttributeError, OSError):  # no process groups on this system, or not created yet
+            # no process groups on this system, or not created yet
+            except (AttributeError, OSError):
                 self.process.kill()
         self.process.join()
 
@@ -158,7 +178,8 @@ class Pool:
         self._jobs: deque[_Job] = deque()  # not begun
         self._ended: list[_Job] = []  # of those that are returned one by one
         self._latest: np.ndarray | None = None  # a point that was asked for
-        self._at_exit = Finalize(None, self.close, exitpriority=0)  # for a run that is never finished
+        # for a run that is never finished
+        self._at_exit = Finalize(None, self.close, exitpriority=0)
 
     def start(self) -> None:
         """Start the processes, without waiting for them."""
@@ -166,7 +187,10 @@ class Pool:
             self._add_worker()
 
     def __call__(self, points: np.ndarray) -> Outcomes:
-        jobs = [_Job(part) for part in blocks(points, self._size if self._model.vectorized else len(points))]
+        jobs = [
+            _Job(part)
+            for part in blocks(points, self._size if self._model.vectorized else len(points))
+        ]
         self._jobs.extend(jobs)
         self._latest = points[0]
         while any(job.outcomes is None for job in jobs):
@@ -235,8 +259,13 @@ class Pool:
 
     def _heard(self) -> list[_Worker]:
         """Return the workers that have sent something, or are dead."""
-        waited_for = [worker for worker in self._workers if worker.job is not None or not worker.greeted]
-        limit = min((worker.deadline for worker in waited_for if worker.job is not None), default=float("inf"))
+        waited_for = [
+            worker for worker in self._workers if worker.job is not None or not worker.greeted
+        ]
+        limit = min(
+            (worker.deadline for worker in waited_for if worker.job is not None),
+            default=float("inf"),
+        )
         handles = {handle: w for w in waited_for for handle in (w.connection, w.process.sentinel)}
         seconds = None if limit == float("inf") else max(0.0, limit - time.monotonic())
         return list(dict.fromkeys(handles[handle] for handle in wait(list(handles), seconds)))  # type: ignore[index]
@@ -303,9 +332,9 @@ class Pool:
 def serve(connection: Connection, lifeline: Connection) -> None:
     """Receive a model, send None or a sentence that says what is wrong, then answer requests.
 
-    The process leaves the terminal's process group, where Ctrl-C would reach it, for a group of its own, in which it
-    can be ended together with whatever the user's function has started. ``lifeline`` closes when the parent ends, and
-    then the group is killed.
+    The process leaves the terminal's process group, where Ctrl-C would reach it, for a group of its
+    own, in which it can be ended together with whatever the user's function has started.
+    ``lifeline`` closes when the parent ends, and then the group is killed.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None and parent.pid is not None
@@ -335,11 +364,12 @@ def serve(connection: Connection, lifeline: Connection) -> None:
 
 
 def killed_with(lifeline: Connection, process: int) -> bool:
-    """Ask the kernel to kill a process, or a group if negative, when the writing end of a pipe is closed.
+    """Ask the kernel to kill a process, or a group if negative, when a pipe's writing end closes.
 
-    Only Linux can do so, and not in every sandbox; the result tells whether it will. It needs no cooperation of the
-    process, which may still be starting, or busy in compiled code. (A parent-death signal, ``PR_SET_PDEATHSIG``, would
-    be sent when the thread ends that has started the process, and can only be asked for by the process itself.)
+    Only Linux can do so, and not in every sandbox; the result tells whether it will. It needs no
+    cooperation of the process, which may still be starting, or busy in compiled code. (A
+    parent-death signal, ``PR_SET_PDEATHSIG``, would be sent when the thread ends that has started
+    the process, and can only be asked for by the process itself.)
     """
     if sys.platform != "linux":
         return False

@@ -51,13 +51,13 @@ class RecordedRun(Protocol):
 
 
 class RunRecorder(Protocol):
-    """The methods of a recorder that a run uses; it is a context that is entered while the run sweeps."""
+    """The methods of a recorder that a run uses; it is a context, entered while the run sweeps."""
 
     replaying: bool  # whether the last values came from the store
 
     @property
     def remembers(self) -> bool:
-        """Whether `recall` may know further evaluations; chains move on their own only if it does not."""
+        """Whether `recall` may know further evaluations; only if not, chains move on their own."""
 
     def attach(self, run: RecordedRun) -> tuple[int | None, int | None]:
         """Begin to record a run; return the numbers of draws and evaluations at which it ends."""
@@ -73,7 +73,7 @@ class RunRecorder(Protocol):
         """Return the results at the points (k, d), if they were evaluated before."""
 
     def recall_ahead(self, chain: int, x: np.ndarray) -> Evaluation | None:
-        """Return the result at x (d,) that a chain on its own needs next, or None if it was not evaluated before."""
+        """Return the result at x (d,) that a chain on its own needs next; None if x is new."""
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """Store new evaluations."""

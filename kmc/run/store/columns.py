@@ -1,10 +1,11 @@
 """Zarr arrays that grow by rows, and whose rows are never rewritten.
 
-They are written here, following the specification (https://zarr-specs.readthedocs.io, version 3), not by the zarr
-package, which rewrites a chunk to append to it. Chunks are not compressed: a row is written at its place in the file,
-earlier bytes are not touched, and it takes microseconds.
+They are written here, following the specification (https://zarr-specs.readthedocs.io, version 3),
+not by the zarr package, which rewrites a chunk to append to it. Chunks are not compressed: a row is
+written at its place in the file, earlier bytes are not touched, and it takes microseconds.
 
-The checksums of chunks are in the commit that counts their rows. The metadata of an array are for other readers.
+The checksums of chunks are in the commit that counts their rows. The metadata of an array are for
+other readers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ CHUNK_BYTES = 2**18
 LEAST_ROWS = 16
 
 Record = dict[str, Any]
-"""What is needed to read a column: "dtype", "shape" of a row, "dims" and "crcs", a checksum for each chunk."""
+"""What is needed to read a column: "dtype", "shape" of a row, "dims" and "crcs".
+
+"crcs" has a checksum for each chunk.
+"""
 
 
 class Column:
@@ -46,7 +50,8 @@ class Column:
         """Write rows (k, ...) from row ``start`` on; return the new record."""
         if not np.can_cast(rows.dtype, self.dtype, "safe"):
             raise TypeError(
-                f"{self.name!r} was of type {self.dtype.name} and is {rows.dtype.name} now: return one type always"
+                f"{self.name!r} was of type {self.dtype.name} and is {rows.dtype.name} now: "
+                f"return one type always"
             )
         rows = np.ascontiguousarray(rows, self.dtype)
         crcs = list(self._record["crcs"])
@@ -71,7 +76,9 @@ class Column:
             "data_type": self.dtype.name,
             "chunk_grid": {
                 "name": "regular",
-                "configuration": {"chunk_shape": [self._chunk_rows, *(max(size, 1) for size in self.row_shape)]},
+                "configuration": {
+                    "chunk_shape": [self._chunk_rows, *(max(size, 1) for size in self.row_shape)]
+                },
             },
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
             "fill_value": {"b": False, "f": "NaN", "c": [0.0, 0.0]}.get(self.dtype.kind, 0),
@@ -90,13 +97,18 @@ class Column:
             They differ from what was written.
         """
         first, size = start // self._chunk_rows, self._chunk_rows
-        chunks = [self._read(chunk, min(n - chunk * size, size)) for chunk in range(first, -(-stop // size))]
+        chunks = [
+            self._read(chunk, min(n - chunk * size, size))
+            for chunk in range(first, -(-stop // size))
+        ]
         rows = np.concatenate([np.empty((0, *self.row_shape), self.dtype), *chunks])
         return rows[start - first * size : stop - first * size]
 
     def _read(self, chunk, n):
         """Return the first n rows of a chunk."""
-        content = self._folder.read(self._chunk(chunk), self._chunk_rows * self._row_bytes)[: n * self._row_bytes]
+        content = self._folder.read(self._chunk(chunk), self._chunk_rows * self._row_bytes)[
+            : n * self._row_bytes
+        ]
         if zlib.crc32(content) != self._record["crcs"][chunk]:
             path = self._folder.path / self._chunk(chunk)
             raise Damaged(f"{path} does not hold what was written: its checksum differs")
@@ -125,10 +137,11 @@ def put_rows(
     known: Mapping[str, Record],
     dims: Mapping[str, Sequence[str]],
 ) -> dict[str, Record]:
-    """Write rows of the columns of a table from row ``start`` on; return the records of all its columns.
+    """Write rows of a table's columns from row ``start`` on; return the records of all its columns.
 
-    A column without a record among the ``known`` is new: where there are rows already, they are zero. ``dims`` gives
-    the names of dimensions: first those that all columns share, under the empty name, then those of single columns.
+    A column without a record among the ``known`` is new: where there are rows already, they are
+    zero. ``dims`` gives the names of dimensions: first those that all columns share, under the
+    empty name, then those of single columns.
     """
     found = dict(known)
     for name, rows in columns.items():
@@ -139,14 +152,23 @@ def put_rows(
             at = 0
             named = [*dims[""], *dims.get(name, ())][: rows.ndim]
             named += [f"dim_{i}" for i in range(rows.ndim - len(named))]
-            record = {"dtype": rows.dtype.name, "shape": list(rows.shape[1:]), "dims": named, "crcs": []}
+            record = {
+                "dtype": rows.dtype.name,
+                "shape": list(rows.shape[1:]),
+                "dims": named,
+                "crcs": [],
+            }
         found[name] = Column(folder, table, name, record).put(at, rows)
     return found
 
 
-def read_rows(folder: Folder, table: str, n: int, known: Mapping[str, Record]) -> dict[str, np.ndarray]:
-    """Return n rows of the columns that have records; Damaged if they differ from what was written."""
-    return {name: Column(folder, table, name, record).read(0, n, n) for name, record in known.items()}
+def read_rows(
+    folder: Folder, table: str, n: int, known: Mapping[str, Record]
+) -> dict[str, np.ndarray]:
+    """Return n rows of the columns that have records; Damaged if they are not what was written."""
+    return {
+        name: Column(folder, table, name, record).read(0, n, n) for name, record in known.items()
+    }
 
 
 def sizes(record: Record) -> tuple[int, int]:
@@ -158,4 +180,6 @@ def sizes(record: Record) -> tuple[int, int]:
 def make_group(folder: Folder, name: str) -> None:
     """Make a folder of the store a Zarr group."""
     if not folder.exists(f"{name}/zarr.json"):
-        folder.write_json(f"{name}/zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": {}})
+        folder.write_json(
+            f"{name}/zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": {}}
+        )

@@ -1,7 +1,7 @@
 """The attributes of a store's root: the run's settings and its state at the last commit.
 
-They are checked when they are read: afterwards the rest of the package relies on their types, on what they say of each
-other, and on sizes that the files can hold.
+They are checked when they are read: afterwards the rest of the package relies on their types, on
+what they say of each other, and on sizes that the files can hold.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
     FileNotFoundError
         There is nothing at that path.
     StoreError
-        It is not a kmc store, one of a format that this version does not read, or one with records that no run makes.
+        It is not a kmc store, one of a format that this version does not read, or one with records
+        that no run makes.
     """
     if not path.exists():
         raise FileNotFoundError(f"store={str(path)!r}: there is no such file or directory")
@@ -132,7 +133,8 @@ def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
         except Damaged as second:
             raise StoreError(f"store={str(path)!r} is damaged: {error}; {second}") from None
         warnings.warn(
-            f"store={str(path)!r} is damaged: {error}. Its copy {COPY} is intact, and is read instead",
+            f"store={str(path)!r} is damaged: {error}. Its copy {COPY} is intact, and is read "
+            f"instead",
             KmcWarning,
             stacklevel=3,
         )
@@ -165,17 +167,22 @@ def _another_format(path, found, about):
     except (KeyError, TypeError):
         writer = "(unknown)"
     return StoreError(
-        f"store={str(path)!r} has format {str(found)[:40]}, and kmc {__version__} reads format {FORMAT}: "
-        f"use the version that wrote it, kmc {writer}"
+        f"store={str(path)!r} has format {str(found)[:40]}, and kmc {__version__} reads format "
+        f"{FORMAT}: use the version that wrote it, kmc {writer}"
     )
 
 
 def _foreign(path: Path) -> StoreError:
-    remedy = "open a netCDF file by arviz.from_netcdf" if path.suffix == ".nc" else "kmc.sample(store=...) writes one"
+    remedy = (
+        "open a netCDF file by arviz.from_netcdf"
+        if path.suffix == ".nc"
+        else "kmc.sample(store=...) writes one"
+    )
     return StoreError(f"store={str(path)!r} is not a kmc store: {remedy}")
 
 
-# Checks of types. A check is a function of a value; a mapping of names to checks is one of a record.
+# Checks of types. A check is a function of a value; a mapping of names to checks is one of a
+# record.
 
 Check = Callable[[Any], bool]
 
@@ -217,7 +224,9 @@ def _dict_of(check: Check) -> Check:
 
 
 def _record_of(checks: Mapping[str, Check]) -> Check:
-    return lambda value: type(value) is dict and all(check(value.get(name)) for name, check in checks.items())
+    return lambda value: (
+        type(value) is dict and all(check(value.get(name)) for name, check in checks.items())
+    )
 
 
 def _one_of(names: tuple[str, ...]) -> Check:
@@ -226,7 +235,12 @@ def _one_of(names: tuple[str, ...]) -> Check:
 
 def _parameter(value: Any) -> bool:
     """Check a shape and the names of its dimensions."""
-    return type(value) is list and len(value) == 2 and _list_of(_count)(value[0]) and _list_of(_text)(value[1])
+    return (
+        type(value) is list
+        and len(value) == 2
+        and _list_of(_count)(value[0])
+        and _list_of(_text)(value[1])
+    )
 
 
 def _entropy(value: Any) -> bool:
@@ -239,7 +253,9 @@ def _spawn_key(value: Any) -> bool:
 
 def _dtype(value: Any) -> bool:
     """Check the name of a type of numbers."""
-    return type(value) is str and re.fullmatch(r"bool|(u?int|float|complex)\d{1,3}", value) is not None
+    return (
+        type(value) is str and re.fullmatch(r"bool|(u?int|float|complex)\d{1,3}", value) is not None
+    )
 
 
 def _attribute(value: Any) -> bool:
@@ -268,7 +284,12 @@ def _attrs(value: Any) -> bool:
 
 _PART = {"size": _count, "crc": _count}
 _PICKLE = _record_of(_PART)
-_COLUMN = {"dtype": _dtype, "shape": _list_of(_count), "dims": _list_of(_text), "crcs": _list_of(_count)}
+_COLUMN = {
+    "dtype": _dtype,
+    "shape": _list_of(_count),
+    "dims": _list_of(_text),
+    "crcs": _list_of(_count),
+}
 _COMMIT: dict[str, Check] = {
     "n_evaluations": _count,
     "n_draws": _count,
@@ -313,7 +334,9 @@ _HEADER: dict[str, Check] = {
     "save_warmup": _flag,
     "save_surrogate": _flag,
     "model": _optional(_PICKLE),
-    "sampler": _optional(_record_of({**_PART, "pickle": _optional(_PICKLE), "foreign": _optional(_list_of(_text))})),
+    "sampler": _optional(
+        _record_of({**_PART, "pickle": _optional(_PICKLE), "foreign": _optional(_list_of(_text))})
+    ),
 }
 
 
@@ -338,58 +361,107 @@ def _check_settings(header: dict[str, Any]) -> None:
     """Check sizes that the memory of results depends on, and what the header says of itself."""
     settings = header["settings"]
     dim, chains, runs = settings["dim"], settings["chains"], settings["independent_runs"]
-    _need(max(dim, chains) <= _MOST and dim * chains <= _MOST_NUMBERS, f"{chains} chains of {dim} parameters")
+    _need(
+        max(dim, chains) <= _MOST and dim * chains <= _MOST_NUMBERS,
+        f"{chains} chains of {dim} parameters",
+    )
     _need(runs <= chains and chains % runs == 0, f"{runs} independent runs of {chains} chains")
     total = sum(math.prod(shape) for shape, _ in settings["parameters"].values())
     _need(total * chains <= _MOST_NUMBERS, f"{total} numbers in a draw of each of {chains} chains")
     for name, (shape, dims) in settings["parameters"].items():
-        _need(len(shape) == len(dims), f"the parameter {name!r} of shape {shape} with the dimensions {dims}")
+        _need(
+            len(shape) == len(dims),
+            f"the parameter {name!r} of shape {shape} with the dimensions {dims}",
+        )
     same = {name: dims for name, (_, dims) in settings["parameters"].items()}
     _need(header["dims"] == same, "dimensions of parameters that differ from those of the settings")
     for name, labels in header["coords"].items():
         longest = max((len(label) for label in labels["values"] if type(label) is str), default=0)
-        _need(longest * len(labels["values"]) <= _LARGEST_LABELS, f"labels of {name!r} with {longest} characters")
+        _need(
+            longest * len(labels["values"]) <= _LARGEST_LABELS,
+            f"labels of {name!r} with {longest} characters",
+        )
 
 
-def _check_columns(folder: Folder, settings: dict[str, Any], named: bool, commit: dict[str, Any]) -> None:
+def _check_columns(
+    folder: Folder, settings: dict[str, Any], named: bool, commit: dict[str, Any]
+) -> None:
     """Check that all tables have the columns and rows that a run's results are made of."""
     runs, n_warmup = settings["independent_runs"], commit["n_warmup"]
     _need(len(n_warmup) == runs, f"the warm-up of {len(n_warmup)} independent runs of {runs}")
     tables = _tables(settings, named, commit["n_evaluations"], [commit["n_draws"], *n_warmup])
-    _need(set(commit["columns"]) <= set(tables), f"a table among {sorted(set(commit['columns']) - set(tables))[:3]}")
+    _need(
+        set(commit["columns"]) <= set(tables),
+        f"a table among {sorted(set(commit['columns']) - set(tables))[:3]}",
+    )
     for table, (n, first, columns) in tables.items():
         found = commit["columns"].get(table, {})
-        missing = sorted(name for name, (_, _, needed) in columns.items() if needed and name not in found)
+        missing = sorted(
+            name for name, (_, _, needed) in columns.items() if needed and name not in found
+        )
         _need(not (n and missing), f"{table} without {missing[:3]}")
         _need(n or not found, f"columns of {table}, which has no rows")
         for name, record in found.items():
             place, shape, dtype = f"{table}/{name}", record["shape"], record["dtype"]
             expected = columns.get(name, (shape, dtype, False))
-            _need(shape[: len(first)] == first and shape == expected[0], f"{place} with rows of shape {shape}")
+            _need(
+                shape[: len(first)] == first and shape == expected[0],
+                f"{place} with rows of shape {shape}",
+            )
             _need(math.prod(shape) <= _MOST_NUMBERS, f"{place} with rows of shape {shape}")
-            _need(dtype == (expected[1] or dtype) and np.dtype(dtype).itemsize <= 32, f"{place} of type {dtype}")
-            _need(len(record["dims"]) == 1 + len(shape), f"{place} with the dimensions {record['dims']}")
+            _need(
+                dtype == (expected[1] or dtype) and np.dtype(dtype).itemsize <= 32,
+                f"{place} of type {dtype}",
+            )
+            _need(
+                len(record["dims"]) == 1 + len(shape),
+                f"{place} with the dimensions {record['dims']}",
+            )
             row_bytes, rows = sizes(record)
-            _need(len(record["crcs"]) == -(-n // rows), f"{len(record['crcs'])} chunks of {place}, which has {n} rows")
+            _need(
+                len(record["crcs"]) == -(-n // rows),
+                f"{len(record['crcs'])} chunks of {place}, which has {n} rows",
+            )
             if n * row_bytes > _UNCHECKED_BYTES:
                 held = _bytes_held(folder, table, name, record)
-                _need(held >= n * row_bytes / 2, f"{n} rows of {place}, whose files have {held} bytes")
+                _need(
+                    held >= n * row_bytes / 2, f"{n} rows of {place}, whose files have {held} bytes"
+                )
 
 
-def _tables(settings: dict[str, Any], named: bool, n_evaluations: int, n_sweeps: list[int]) -> dict[str, Any]:
+def _tables(
+    settings: dict[str, Any], named: bool, n_evaluations: int, n_sweeps: list[int]
+) -> dict[str, Any]:
     """Return, for each table, its rows, the beginning of their shapes, and its columns by name.
 
     Of a column the shape of a row, the type (None for any) and whether it has to be there.
     """
     chains, runs, dim = settings["chains"], settings["independent_runs"], settings["dim"]
-    history = {"point": ([dim], "float64", True), "value": ([], "float64", True), "failed": ([], "bool", True)}
-    tables: dict[str, Any] = {"history": (n_evaluations, [], history), "history/blobs": (n_evaluations, [], {})}
+    history = {
+        "point": ([dim], "float64", True),
+        "value": ([], "float64", True),
+        "failed": ([], "bool", True),
+    }
+    tables: dict[str, Any] = {
+        "history": (n_evaluations, [], history),
+        "history/blobs": (n_evaluations, [], {}),
+    }
     for i, n in enumerate(n_sweeps):
         phase, own = (f"warmup/{i - 1}", chains // runs) if i else ("draws", chains)
         trace = {name: ([own], np.dtype(dtype).name, True) for name, dtype in STATS.items()}
-        trace |= {"position": ([own, dim], "float64", True), "log_density": ([own], "float64", True)}
-        trace |= {"proposal": ([own, dim], "float64", False), "proposal_log_density": ([own], "float64", False)}
-        variables = {name: ([own, *shape], None, True) for name, (shape, _) in settings["parameters"].items() if named}
+        trace |= {
+            "position": ([own, dim], "float64", True),
+            "log_density": ([own], "float64", True),
+        }
+        trace |= {
+            "proposal": ([own, dim], "float64", False),
+            "proposal_log_density": ([own], "float64", False),
+        }
+        variables = {
+            name: ([own, *shape], None, True)
+            for name, (shape, _) in settings["parameters"].items()
+            if named
+        }
         tables[f"{phase}/trace"] = n, [own], trace
         tables[f"{phase}/variables"] = n, [own], variables
         tables[f"{phase}/blobs"] = n, [own], {}

@@ -1,8 +1,9 @@
-"""The evaluations of a run in its store: in order, given ones, and those that are ahead of the last whole sweep.
+"""The evaluations in a run's store: in order, given ones, and those ahead of the last whole sweep.
 
-The history of a store holds whole sweeps, in the order of chains that wait for each other, so that a store does not
-depend on the executor. What fast chains have evaluated beyond that is kept in a file of its own, which each commit
-replaces. A resumed chain makes the same proposals again, and finds their values here.
+The history of a store holds whole sweeps, in the order of chains that wait for each other, so that
+a store does not depend on the executor. What fast chains have evaluated beyond that is kept in a
+file of its own, which each commit replaces. A resumed chain makes the same proposals again, and
+finds their values here.
 """
 
 from __future__ import annotations
@@ -63,34 +64,57 @@ def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray, Co
 
 
 def write_given(folder: Folder, given: Any) -> Record | None:
-    """Write the evaluations of a ``history``, points, values and perhaps outputs, if any; return the record."""
+    """Write the points, values and perhaps outputs of a ``history``, if any; return the record."""
     if given is None:
         return None
-    return write_plain(folder, GIVEN, {name: part for name, part in given._asdict().items() if part is not None})
+    return write_plain(
+        folder, GIVEN, {name: part for name, part in given._asdict().items() if part is not None}
+    )
 
 
-def read_given(folder: Folder, header: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
-    """Return them, points, values and outputs or None; None if the store's header says that there are none."""
+def read_given(
+    folder: Folder, header: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+    """Return points, values and outputs or None; None if the store's header says there are none."""
     if header["evaluations"] is None:
         return None
     try:
         found = read_plain(folder, GIVEN, header["evaluations"])
         x, values = as_points(folder, found, GIVEN, header["settings"]["dim"])
         outputs = found.get("outputs")
-        if outputs is not None and (np.ndim(outputs) != 2 or outputs.dtype != np.float64 or len(outputs) != len(x)):
-            raise Damaged(f"{folder.path / GIVEN} has outputs that are not those of {len(x)} points")
+        if outputs is not None and (
+            np.ndim(outputs) != 2 or outputs.dtype != np.float64 or len(outputs) != len(x)
+        ):
+            raise Damaged(
+                f"{folder.path / GIVEN} has outputs that are not those of {len(x)} points"
+            )
     except Damaged as error:
-        raise StoreError(f"store={str(folder.path)!r} is damaged, and the run cannot be resumed: {error}") from error
+        raise StoreError(
+            f"store={str(folder.path)!r} is damaged, and the run cannot be resumed: {error}"
+        ) from error
     return x, values, outputs
 
 
 def as_points(folder: Folder, found: Any, name: str, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points (n, d) and values (n,) of a file that may hold anything; Damaged if it has no such arrays."""
-    x, values = (found["x"], found["values"]) if isinstance(found, dict) and {"x", "values"} <= set(found) else (0, 0)
-    if not (isinstance(x, np.ndarray) and isinstance(values, np.ndarray) and x.dtype == values.dtype == np.float64):
+    """Return the points (n, d) and values (n,) of a file; Damaged if it has no such arrays.
+
+    The file may hold anything.
+    """
+    x, values = (
+        (found["x"], found["values"])
+        if isinstance(found, dict) and {"x", "values"} <= set(found)
+        else (0, 0)
+    )
+    if not (
+        isinstance(x, np.ndarray)
+        and isinstance(values, np.ndarray)
+        and x.dtype == values.dtype == np.float64
+    ):
         raise Damaged(f"{folder.path / name} has no points and values")
     if x.ndim != 2 or x.shape[1] != dim or values.shape != x.shape[:1]:
-        raise Damaged(f"{folder.path / name} has points of shape {x.shape} and values of shape {values.shape}")
+        raise Damaged(
+            f"{folder.path / name} has points of shape {x.shape} and values of shape {values.shape}"
+        )
     return x, values
 
 
@@ -113,7 +137,9 @@ class Past:
         The first row that will be requested; earlier rows will not.
     """
 
-    def __init__(self, columns: Mapping[str, np.ndarray], blobs: Mapping[str, np.ndarray], first: int):
+    def __init__(
+        self, columns: Mapping[str, np.ndarray], blobs: Mapping[str, np.ndarray], first: int
+    ):
         self._points, self._values, self._blobs = columns["point"], columns["value"], blobs
         self._failed = columns["failed"]
         self._next = first
@@ -172,12 +198,15 @@ def columns_of(batches: Sequence[Batch]) -> tuple[Columns, Columns]:
     blobs = [evaluation.blobs for evaluation in made if evaluation.blobs]
     rows = [i for i, evaluation in enumerate(made) if evaluation.blobs]
     return columns, {
-        name: _spread([one[name] for one in blobs], rows, len(made)) for name in (blobs[0] if blobs else ())
+        name: _spread([one[name] for one in blobs], rows, len(made))
+        for name in (blobs[0] if blobs else ())
     }
 
 
 class Found:
-    """Evaluations ahead, looked up by chain and point; where a chain asks twice for a point, in their order.
+    """Evaluations ahead, looked up by chain and point.
+
+    A chain that asks twice for a point gets its evaluations in their order.
 
     Parameters
     ----------
@@ -200,7 +229,10 @@ class Found:
 
 
 def write_ahead(folder: Folder, rows: Sequence[Row], last: Record | None) -> Record | None:
-    """Write rows beside the file of the last record, which stays valid; return the new record, None without rows."""
+    """Write rows beside the file of the last record, which stays valid.
+
+    Return the new record, None without rows.
+    """
     if not rows:
         return None
     name = AHEAD[last is not None and last["name"] == AHEAD[0]]
@@ -215,13 +247,21 @@ def write_ahead(folder: Folder, rows: Sequence[Row], last: Record | None) -> Rec
 
 
 def read_ahead(folder: Folder, record: Record | None, dim: int) -> Found:
-    """Return what :func:`write_ahead` wrote; nothing if it is missing or damaged: it can be evaluated again."""
+    """Return what :func:`write_ahead` wrote; nothing if it is missing or damaged.
+
+    It can be evaluated again.
+    """
     if record is None:
         return Found()
     try:
         content = read_plain(folder, record["name"], record)
         x, values = as_points(folder, content, record["name"], dim)
-        made = map(Evaluation, values.tolist(), map(_as_blobs, content["blobs"]), map(_failure, content["failed"]))
+        made = map(
+            Evaluation,
+            values.tolist(),
+            map(_as_blobs, content["blobs"]),
+            map(_failure, content["failed"]),
+        )
         return Found(list(zip(content["chains"].tolist(), x, made, strict=True)))
     except (Damaged, KeyError, TypeError, ValueError, AttributeError):
         return Found()
@@ -233,8 +273,10 @@ def _failure(failed: Any) -> str:
 
 
 def _as_blobs(blobs):
-    """Return the blobs of an evaluation if they are arrays by name, or None; ValueError for anything else."""
-    if blobs is not None and not all(isinstance(v, (np.ndarray, np.generic)) for v in blobs.values()):
+    """Return the blobs of an evaluation, arrays by name or None; ValueError for anything else."""
+    if blobs is not None and not all(
+        isinstance(v, (np.ndarray, np.generic)) for v in blobs.values()
+    ):
         raise ValueError
     return blobs
 

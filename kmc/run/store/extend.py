@@ -50,63 +50,71 @@ def extend(
     Parameters
     ----------
     result : InferenceData, DataTree or path
-        What :func:`kmc.sample` returned, also from a netCDF file; or the path given to ``kmc.sample(store=...)``.
+        What :func:`kmc.sample` returned, also from a netCDF file; or the path given to
+        ``kmc.sample(store=...)``.
     draws : int, optional
         Further draws per chain.
     max_evaluations : int, optional
         Further true evaluations.
     target : callable or Model, optional
-        The log-density. By default the pickled one in the store is used, if it could be pickled; that needs
-        ``trust=True``. A result has none.
+        The log-density. By default the pickled one in the store is used, if it could be pickled;
+        that needs ``trust=True``. A result has none.
     executor, progress, callback, max_time
         As in :func:`kmc.sample`.
     trust : bool
-        Whether pickles in the store may be loaded: the log-density, if ``target`` is not given, and an estimator of
-        your own in ``ScoreHMC``. Loading a pickle can run any code; nothing else in a store can. Of a result, whether
-        it may be one that was not made by this user on this machine.
+        Whether pickles in the store may be loaded: the log-density, if ``target`` is not given, and
+        an estimator of your own in ``ScoreHMC``. Loading a pickle can run any code; nothing else in
+        a store can. Of a result, whether it may be one that was not made by this user on this
+        machine.
     **unknown : Never
-        Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives
-        the name used here.
+        Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an
+        error that gives the name used here.
 
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        All draws, including the earlier ones; counts of evaluations are totals, too. If ``result`` is not a path, it is
-        left unchanged, and the groups of the warm-up are missing.
+        All draws, including the earlier ones; counts of evaluations are totals, too. If ``result``
+        is not a path, it is left unchanged, and the groups of the warm-up are missing.
 
     Raises
     ------
     StoreError
-        A ValueError: the run is not finished, the store lacks something that is needed, or has it as a pickle and
-        ``trust`` is False.
+        A ValueError: the run is not finished, the store lacks something that is needed, or has it
+        as a pickle and ``trust`` is False.
     ValueError
-        The result is not one of this version of kmc with all of its draws, or has no final state, see the notes.
+        The result is not one of this version of kmc with all of its draws, or has no final state,
+        see the notes.
     TypeError, ValueError, EvaluationError
         As from :func:`kmc.sample`.
 
     Notes
     -----
-    The group ``final_state`` of a result has what the chains continue from. It is missing if the run was interrupted or
-    raised an error, with ``save_surrogate=False``, with a sampler or estimator of your own, and for a run with a store,
-    which is continued by its path.
+    The group ``final_state`` of a result has what the chains continue from. It is missing if the
+    run was interrupted or raised an error, with ``save_surrogate=False``, with a sampler or
+    estimator of your own, and for a run with a store, which is continued by its path.
 
-    If the call is interrupted, ``kmc.sample(..., resume=True)`` with the arguments of the run continues to the new
-    number of draws or evaluations of a store.
+    If the call is interrupted, ``kmc.sample(..., resume=True)`` with the arguments of the run
+    continues to the new number of draws or evaluations of a store.
 
     Examples
     --------
     >>> import kmc
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=50, sampler="random-walk", seed=1, progress=False)
-    >>> kmc.extend(idata, draws=30, target=lambda x: -0.5 * x @ x, progress=False).posterior.sizes["draw"]
+    >>> idata = kmc.sample(
+    ...     lambda x: -0.5 * x @ x, dim=2, draws=50, sampler="random-walk", seed=1, progress=False
+    ... )
+    >>> longer = kmc.extend(idata, draws=30, target=lambda x: -0.5 * x @ x, progress=False)
+    >>> longer.posterior.sizes["draw"]
     80
 
     With a store:
 
     >>> import tempfile
     >>> import kmc
-    >>> path, settings = tempfile.mkdtemp() + "/run.zarr", {"sampler": "random-walk", "progress": False}
+    >>> path = tempfile.mkdtemp() + "/run.zarr"
+    >>> settings = {"sampler": "random-walk", "progress": False}
     >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=50, seed=1, store=path, **settings)
-    >>> kmc.extend(path, draws=30, target=lambda x: -0.5 * x @ x, progress=False).posterior.sizes["draw"]
+    >>> longer = kmc.extend(path, draws=30, target=lambda x: -0.5 * x @ x, progress=False)
+    >>> longer.posterior.sizes["draw"]
     80
     """
     __tracebackhide__ = True
@@ -137,10 +145,17 @@ def _of_result(
 ) -> tuple[RunRequest, Continued]:
     """Return the request of the run that made a result, and a recorder that continues it."""
     if not hasattr(result, "attrs") or not hasattr(result, "groups"):
-        raise TypeError(f"result={type(result).__name__}: expected what kmc.sample returned, or the path of its store")
+        raise TypeError(
+            f"result={type(result).__name__}: expected what kmc.sample returned, or the path of "
+            f"its store"
+        )
     if target is None:
         raise ValueError("target=None: a result does not hold the log-density, pass it")
-    groups = set(result.groups()) if callable(result.groups) else {path.strip("/") for path in result.groups}
+    groups = (
+        set(result.groups())
+        if callable(result.groups)
+        else {path.strip("/") for path in result.groups}
+    )
     recorder = Continued(result, groups, draws, max_evaluations, trust)
     asked = recorder.settings
     model = as_model(target, None if isinstance(target, Model) else asked["dim"])
@@ -150,20 +165,31 @@ def _of_result(
     return request, recorder
 
 
-def _of_store(folder: Path, header: dict[str, Any], target: Any, max_time: float | None, trust: bool) -> RunRequest:
+def _of_store(
+    folder: Path, header: dict[str, Any], target: Any, max_time: float | None, trust: bool
+) -> RunRequest:
     """Return the request of the run in a store."""
     asked = header["settings"]
     stored = stored_model(folder, header, trust) if target is None else target
     if stored is None:
-        raise StoreError(f"result={str(folder)!r} holds no target that can be loaded here: pass target=...")
+        raise StoreError(
+            f"result={str(folder)!r} holds no target that can be loaded here: pass target=..."
+        )
     model = as_model(stored, None if isinstance(stored, Model) else asked["dim"])
     sampler = stored_sampler(folder, header, trust)
     if sampler is None:
-        raise StoreError(f"result={str(folder)!r} holds no sampler that can be loaded here, so it cannot be extended")
+        raise StoreError(
+            f"result={str(folder)!r} holds no sampler that can be loaded here, so it cannot be "
+            f"extended"
+        )
     try:
-        request = _of_settings(asked, model, sampler, stored_given(folder), max_time, header["save_surrogate"])
+        request = _of_settings(
+            asked, model, sampler, stored_given(folder), max_time, header["save_surrogate"]
+        )
     except (TypeError, ValueError) as error:
-        raise StoreError(f"result={str(folder)!r} holds records that no run makes: {error}") from error
+        raise StoreError(
+            f"result={str(folder)!r} holds records that no run makes: {error}"
+        ) from error
     check_settings(f"store={str(folder)!r}", asked, settings(request))
     return request
 

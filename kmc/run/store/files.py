@@ -1,8 +1,8 @@
-"""The files of a store: read and written without trust in what is there, and locked while a process writes.
+"""A store's files: read and written without trust in what is there, locked while a process writes.
 
-Whoever can write to a store's folder may have put anything into it. Paths are made of this package's constants and of
-quoted names; a link is never followed; only regular files are opened; and a file is read only if it has the size that
-was recorded for it.
+Whoever can write to a store's folder may have put anything into it. Paths are made of this
+package's constants and of quoted names; a link is never followed; only regular files are opened;
+and a file is read only if it has the size that was recorded for it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ class Folder:
                 break
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 what = "a link" if stat.S_ISLNK(mode) else "neither a file nor a folder"
-                raise StoreError(f"{path} is {what}, which a store never holds: nothing was read or written there")
+                raise StoreError(
+                    f"{path} is {what}, which a store never holds: nothing was read or written "
+                    f"there"
+                )
         return self.path / name
 
     def exists(self, name: str) -> bool:
@@ -106,27 +109,39 @@ class Folder:
             with os.fdopen(os.open(path, os.O_RDONLY | _FLAGS), "rb") as file:
                 found = _regular(file, path).st_size
                 if size is None and found > _LARGEST_JSON:
-                    raise Damaged(f"{path} has {found} bytes, and a store's at most {_LARGEST_JSON}")
+                    raise Damaged(
+                        f"{path} has {found} bytes, and a store's at most {_LARGEST_JSON}"
+                    )
                 if size is not None and found != size:
                     raise Damaged(f"{path} has {found} bytes instead of {size}")
                 return file.read(found)
         except (OSError, MemoryError) as error:
-            raise Damaged(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+            raise Damaged(
+                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from error
 
     def read_checked(self, name: str, size: int, crc: int) -> bytes:
         """Return the bytes of a file if they have this size and checksum, or raise Damaged."""
         content = self.read(name, size)
         if zlib.crc32(content) != crc:
-            raise Damaged(f"{self.path / name} does not hold what was written: its checksum differs")
+            raise Damaged(
+                f"{self.path / name} does not hold what was written: its checksum differs"
+            )
         return content
 
     def write_at(self, name: str, size: int, offset: int, content: bytes) -> None:
         """Write into a file of that size; it is created if it does not exist."""
         path = self.find(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _naming(path), os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o666), "r+b") as file:
+        with (
+            _naming(path),
+            os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o666), "r+b") as file,
+        ):
             if _regular(file, path).st_nlink > 1:
-                raise StoreError(f"{path} has several hard links, and writing would change them all: copy the store")
+                raise StoreError(
+                    f"{path} has several hard links, and writing would change them all: copy the "
+                    f"store"
+                )
             file.truncate(size)
             file.seek(offset)
             write(file, content)
@@ -155,7 +170,9 @@ class Folder:
             checksum = content["attributes"].pop(_CHECKSUM)
             same = checksum == _checksum(content)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise Damaged(f"{path} does not hold what was written: {type(error).__name__}: {error}") from error
+            raise Damaged(
+                f"{path} does not hold what was written: {type(error).__name__}: {error}"
+            ) from error
         if not same:
             raise Damaged(f"{path} does not hold what was written: its checksum differs")
         return content
@@ -190,9 +207,9 @@ def write(file: BinaryIO, content: bytes) -> None:
 class Lock:
     """Makes a folder writable by this process alone, until it is closed.
 
-    A file in the folder gets a POSIX lock: it ends with the process, however the process dies, and forked processes do
-    not inherit it. On a network file system it works between machines if the server supports locks, as NFS with its
-    lock daemon and NFS 4 do.
+    A file in the folder gets a POSIX lock: it ends with the process, however the process dies, and
+    forked processes do not inherit it. On a network file system it works between machines if the
+    server supports locks, as NFS with its lock daemon and NFS 4 do.
 
     Raises
     ------
@@ -211,8 +228,10 @@ class Lock:
 
     _guard = threading.RLock()
     _held: ClassVar[dict[tuple[int, int], int]] = {}
-    """Locked folders by device and number, with the process that holds them: POSIX locks do not separate runs of one
-    process."""
+    """Locked folders by device and number, with the process that holds them.
+
+    POSIX locks do not separate runs of one process.
+    """
 
     def __init__(self, folder: Path):
         self._descriptor: int | None = None
@@ -231,20 +250,25 @@ class Lock:
                 raise self._busy(f"another run{owner}") from None
             except OSError as error:
                 warnings.warn(
-                    f"store={str(folder)!r}: its file system has no locks ({error.strerror}); make sure that no other "
-                    "process writes to the store",
+                    f"store={str(folder)!r}: its file system has no locks ({error.strerror}); "
+                    "make sure that no other process writes to the store",
                     KmcWarning,
                     stacklevel=2,
                 )
             self._held[self._key], self._descriptor = os.getpid(), descriptor
-        about = {"process": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat("T", "seconds")}
+        about = {
+            "process": os.getpid(),
+            "host": platform.node(),
+            "since": datetime.now(UTC).isoformat("T", "seconds"),
+        }
         with contextlib.suppress(OSError):  # it only tells other processes who holds the lock
             os.truncate(descriptor, 0)
             os.write(descriptor, json.dumps(about).encode())
 
     def _busy(self, who: str) -> RuntimeError:
         return RuntimeError(
-            f"store={str(self._folder)!r}: {who} is writing to it; wait until it has ended, or use another path"
+            f"store={str(self._folder)!r}: {who} is writing to it; wait until it has ended, or "
+            f"use another path"
         )
 
     def close(self) -> None:
@@ -299,7 +323,10 @@ def _checksum(content: dict[str, Any]) -> int:
 
 
 def _lock(descriptor: int) -> None:
-    """Lock the file; BlockingIOError if another process holds the lock, another OSError if there are no locks."""
+    """Lock the file; BlockingIOError if another process holds the lock.
+
+    Another OSError means that there are no locks.
+    """
     if sys.platform == "win32":
         os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
         try:

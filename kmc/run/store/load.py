@@ -39,21 +39,21 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        As from :func:`kmc.sample`, up to the last commit. Variables are read from disk when they are used. While the
-        run is not finished, there is an attribute "unfinished", no attribute "warnings", and the groups of the warm-up
-        are included.
+        As from :func:`kmc.sample`, up to the last commit. Variables are read from disk when they
+        are used. While the run is not finished, there is an attribute "unfinished", no attribute
+        "warnings", and the groups of the warm-up are included.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        There is no store at that path. Later, when a variable is read: its file is damaged; the message names the
-        file, and other variables and earlier draws can be read.
+        There is no store at that path. Later, when a variable is read: its file is damaged; the
+        message names the file, and other variables and earlier draws can be read.
 
     Notes
     -----
-    No pickle is loaded, so that a store of unknown origin can be read safely. Rows are compared with their checksums
-    when they are read. If ``zarr.json`` is damaged, a copy that is at most one commit older is read instead, with a
-    :class:`kmc.KmcWarning`.
+    No pickle is loaded, so that a store of unknown origin can be read safely. Rows are compared
+    with their checksums when they are read. If ``zarr.json`` is damaged, a copy that is at most one
+    commit older is read instead, with a :class:`kmc.KmcWarning`.
 
     Examples
     --------
@@ -83,14 +83,21 @@ def _loaded(folder: Folder, header: dict[str, Any], commit: Commit) -> Any:
         dims=header["dims"],
         coords={name: from_coordinates(record) for name, record in header["coords"].items()},
         variable_attrs=header["variable_attrs"],
-        shapes={name: tuple(shape) for name, (shape, _) in header["settings"]["parameters"].items()},
+        shapes={
+            name: tuple(shape) for name, (shape, _) in header["settings"]["parameters"].items()
+        },
     )
     chains, dim = header["settings"]["chains"], header["settings"]["dim"]
     attrs, warmup = commit.attrs, None
     if not commit.finished:
-        attrs = {**attrs, "unfinished": f"the run has not ended: these are its draws until {commit.at}"}
+        attrs = {
+            **attrs,
+            "unfinished": f"the run has not ended: these are its draws until {commit.at}",
+        }
     if header["save_warmup"] or not commit.finished:
-        phases = [_Phase(folder, f"warmup/{i}", commit.columns, n) for i, n in enumerate(commit.n_warmup)]
+        phases = [
+            _Phase(folder, f"warmup/{i}", commit.columns, n) for i, n in enumerate(commit.n_warmup)
+        ]
         warmup = _drawn(phases, names, chains, dim)
     phase = _Phase(folder, "draws", commit.columns, commit.n_draws)
     draws = _drawn([phase], names, chains, dim)
@@ -106,15 +113,20 @@ def _loaded(folder: Folder, header: dict[str, Any], commit: Commit) -> Any:
 
 
 def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
-    """Join arrays (draw, chain, ...), which are read by slices of draws, into one lazy array (chain, draw, ...).
+    """Join arrays (draw, chain, ...), read by slices of draws, into a lazy one (chain, draw, ...).
 
     It has n rows of each, after a number of skipped ones.
     """
     return indexing.LazilyIndexedArray(_SideBySide(parts, skips, n))
 
 
-def computed(parts: Sequence[Any], skips: Sequence[int], n: int, function: Callable[[int, np.ndarray], Any]) -> Any:
-    """Make a lazy array (chain, draw) of ``function(chain, rows)``, with the rows (n, d) of :func:`lazily`."""
+def computed(
+    parts: Sequence[Any], skips: Sequence[int], n: int, function: Callable[[int, np.ndarray], Any]
+) -> Any:
+    """Make a lazy array (chain, draw) of ``function(chain, rows)``.
+
+    The rows (n, d) are those of :func:`lazily`.
+    """
     return indexing.LazilyIndexedArray(_Computed(_SideBySide(parts, skips, n), function))
 
 
@@ -128,7 +140,9 @@ def _data(folder: Folder, record: dict[str, Any] | None) -> dict[str, dict[str, 
             ours = ("posterior", "sample_stats", "proposals", "surrogate", EVALUATIONS)
             own = name in ours or not re.fullmatch(r"\w+", name)
             if own or any(type(array) is not np.ndarray for _, array in group.values()):
-                raise Damaged(f"{folder.path / DATA} has the group {name!r:.40}, which a model has not")
+                raise Damaged(
+                    f"{folder.path / DATA} has the group {name!r:.40}, which a model has not"
+                )
             xarray.Dataset(group)
         return found
     except (Damaged, ValueError, TypeError, AttributeError) as error:
@@ -149,8 +163,12 @@ def _evaluations(folder: Folder, chains: int) -> dict[str, Any]:
 
 
 def _surrogate(folder: Folder, commit: Commit, chains: int, dim: int) -> tuple[Any, Frozen] | None:
-    """Return the frozen surrogates, as a group and rebuilt; None, with a warning, if their file is damaged."""
-    if commit.surrogate is None or not commit.n_draws or "proposal" not in commit.columns["draws/trace"]:
+    """Return the frozen surrogates, as a group and rebuilt; None, with a warning, if damaged."""
+    if (
+        commit.surrogate is None
+        or not commit.n_draws
+        or "proposal" not in commit.columns["draws/trace"]
+    ):
         return None
     try:
         content = folder.read_checked(SURROGATE, commit.surrogate["size"], commit.surrogate["crc"])
@@ -160,7 +178,9 @@ def _surrogate(folder: Folder, commit: Commit, chains: int, dim: int) -> tuple[A
     try:
         group, frozen = unpacked(content, chains)
         if frozen.densities[0].dim != dim:
-            raise ValueError(f"a surrogate in {frozen.densities[0].dim} dimensions of a run in {dim}")
+            raise ValueError(
+                f"a surrogate in {frozen.densities[0].dim} dimensions of a run in {dim}"
+            )
     except Exception as error:  # forged bytes raise errors of any kind
         _warn(folder, f"{folder.path / SURROGATE} cannot be read: {error}", "proposals, surrogate")
         return None
@@ -176,7 +196,9 @@ def _proposals(phase: _Phase, frozen: Frozen) -> dict[str, Any]:
     return {
         "x": lazily(points, [0], phase.n),
         "lp": lazily([phase.array("trace", "proposal_log_density")], [0], phase.n),
-        "surrogate": computed(points, [0], phase.n, lambda chain, x: frozen.density(chain).log_density(x)),
+        "surrogate": computed(
+            points, [0], phase.n, lambda chain, x: frozen.density(chain).log_density(x)
+        ),
     }
 
 
@@ -213,17 +235,27 @@ def _drawn(phases: Sequence[_Phase], names: _Names, chains: int, dim: int) -> Dr
     def column(kind, name, dtype, shape=()):
         if not n:
             return np.empty((chains, 0, *shape), dtype)
-        return lazily([phase.array(kind, name) for phase in phases], [phase.n - n for phase in phases], n)
+        return lazily(
+            [phase.array(kind, name) for phase in phases], [phase.n - n for phase in phases], n
+        )
 
-    further = {name: FURTHER_STATS[name] for name in phases[0].names("trace") if name in FURTHER_STATS} if n else {}
+    further = (
+        {name: FURTHER_STATS[name] for name in phases[0].names("trace") if name in FURTHER_STATS}
+        if n
+        else {}
+    )
     positions = column("trace", "position", float, (dim,))
     variables = {"x": positions}
     if names.named:
-        variables = {name: column("variables", name, float, shape) for name, shape in names.shapes.items()}
+        variables = {
+            name: column("variables", name, float, shape) for name, shape in names.shapes.items()
+        }
     return Drawn(
         positions=positions,
         variables=variables,
-        blobs={name: column("blobs", name, float) for name in phases[0].names("blobs")} if n else {},
+        blobs={name: column("blobs", name, float) for name in phases[0].names("blobs")}
+        if n
+        else {},
         stats={"lp": column("trace", "log_density", float)}
         | {name: column("trace", name, dtype) for name, dtype in STATS.items()}
         | {name: column("trace", name, dtype) for name, dtype in further.items()},
@@ -236,7 +268,9 @@ class _Computed(BackendArray):
         self.shape, self.dtype = rows.shape[:2], np.dtype(float)
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.BASIC, self._read
+        )
 
     def _read(self, key):
         chain, draw = key
@@ -254,13 +288,21 @@ class _SideBySide(BackendArray):
         self.dtype = np.result_type(*(part.dtype for part in parts))
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.BASIC, self._read
+        )
 
     def _read(self, key):
-        """Return the elements at a key of whole numbers and slices; rows are read whole, as they are in one chunk."""
+        """Return the elements at a key of whole numbers and slices.
+
+        Rows are read whole, as they are in one chunk.
+        """
         chain, draw, *others = key
         wanted = np.atleast_1d(np.arange(self.shape[1])[draw])
         first, end = (wanted.min(), wanted.max() + 1) if len(wanted) else (0, 0)
-        rows = [part[skip + first : skip + end] for part, skip in zip(self._parts, self._skips, strict=True)]
+        rows = [
+            part[skip + first : skip + end]
+            for part, skip in zip(self._parts, self._skips, strict=True)
+        ]
         found = np.concatenate(rows, axis=1).swapaxes(0, 1)[:, wanted - first]
         return found[(chain, slice(None) if isinstance(draw, slice) else 0, *others)]

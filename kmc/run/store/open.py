@@ -21,7 +21,15 @@ from kmc.run.store.base import NullRecorder, RunRecorder, Store
 from kmc.run.store.commit import Commit, read_commit, write_commit
 from kmc.run.store.evaluations import GIVEN, read_given, write_given
 from kmc.run.store.files import LOCK, ROOT, Folder, Lock, StoreError, as_path
-from kmc.run.store.parts import DATA, coordinates, read_model, read_options, write_model, write_options, write_plain
+from kmc.run.store.parts import (
+    DATA,
+    coordinates,
+    read_model,
+    read_options,
+    write_model,
+    write_options,
+    write_plain,
+)
 from kmc.run.store.recorder import Recorder
 
 MODEL, OPTIONS = "model.pickle", "sampler"
@@ -41,7 +49,8 @@ def as_store(store: Any, resume: Any, trust: Any) -> Path | Store | None:
     resume = as_flag("resume", resume)
     if as_flag("trust", trust) and not resume:
         raise ValueError(
-            "trust=True and resume=False: only a run that is resumed has anything to trust; leave trust out"
+            "trust=True and resume=False: only a run that is resumed has anything to trust; leave "
+            "trust out"
         )
     if isinstance(store, Store):
         return store
@@ -52,7 +61,9 @@ def as_store(store: Any, resume: Any, trust: Any) -> Path | Store | None:
     path = as_path("store", store)
     if not resume and not _empty(path):
         if path.is_dir() and not (path / ROOT).exists():
-            raise FileExistsError(f"store={str(path)!r} is a folder with other files: use another path")
+            raise FileExistsError(
+                f"store={str(path)!r} is a folder with other files: use another path"
+            )
         raise FileExistsError(
             f"store={str(path)!r} exists: pass resume=True to resume its run,"
             " read it with kmc.load, or use another path"
@@ -68,7 +79,7 @@ def stored_seed(path: Path | Store | None) -> np.random.SeedSequence | None:
 
 
 def stored_given(path: Path | Store | None) -> Given | None:
-    """Return the evaluations that the run in a store was given as ``history``; None if there are none."""
+    """Return the evaluations that a stored run was given as ``history``; None if there are none."""
     if not isinstance(path, Path) or _empty(path):
         return None
     found = read_given(Folder(path), read_commit(path)[0])
@@ -82,10 +93,11 @@ Limits = tuple[int | None, int | None]
 def opened(
     request: RunRequest, store: Path | Store | None, *, save_warmup: bool, trust: bool
 ) -> tuple[RunRequest, RunRecorder]:
-    """Return the recorder of a run: into a new store, or into an existing one, whose run it continues to its limits.
+    """Return the recorder of a run, into a new store or into an existing one.
 
-    With it comes the request; its limits are those with which the run in the store was begun, if none of its own is
-    lower. Warm-up was planned with them, so that a run with larger limits has the same first draws.
+    It continues the run of an existing store to its limits. With the recorder comes the request;
+    its limits are those with which the run in the store was begun, if none of its own is lower.
+    Warm-up was planned with them, so that a run with larger limits has the same first draws.
 
     Raises
     ------
@@ -100,8 +112,14 @@ def opened(
         return request, store.recorder(request)
     if not _empty(store):
         asked = read_commit(store)[0]["settings"]
-        before, limits = (asked["draws"], asked["max_evaluations"]), (request.draws, request.max_evaluations)
-        if all(new is None or (old is not None and new >= old) for old, new in zip(before, limits, strict=True)):
+        before, limits = (
+            (asked["draws"], asked["max_evaluations"]),
+            (request.draws, request.max_evaluations),
+        )
+        if all(
+            new is None or (old is not None and new >= old)
+            for old, new in zip(before, limits, strict=True)
+        ):
             request = replace(request, draws=before[0], max_evaluations=before[1])
         check_settings(f"store={str(store)!r}", asked, settings(request))
         unchanged = limits == (request.draws, request.max_evaluations)
@@ -109,7 +127,9 @@ def opened(
     store.mkdir(parents=True, exist_ok=True)
     with _closed_after_errors(Lock(store)) as lock:
         if not _empty(store):
-            raise RuntimeError(f"store={str(store)!r}: another run has just begun there; use another path")
+            raise RuntimeError(
+                f"store={str(store)!r}: another run has just begun there; use another path"
+            )
         return request, _created(request, store, save_warmup, lock)
 
 
@@ -120,7 +140,7 @@ def reopen(
     max_evaluations: int | None = None,
     limits: Limits | None = None,
 ) -> Recorder:
-    """Return the recorder of a run that continues a store until it reaches its last limits, or new ``limits``.
+    """Return the recorder that continues the run of a store to its last limits, or new ``limits``.
 
     If it is finished, it continues for so many further draws or evaluations.
     """
@@ -132,7 +152,9 @@ def reopen(
                 commit,
                 finished=False,
                 draws=None if draws is None else commit.n_draws + draws,
-                max_evaluations=None if max_evaluations is None else commit.n_evaluations + max_evaluations,
+                max_evaluations=None
+                if max_evaluations is None
+                else commit.n_evaluations + max_evaluations,
             )
         if limits is not None:
             commit = replace(commit, finished=False, draws=limits[0], max_evaluations=limits[1])
@@ -143,12 +165,16 @@ def check_finished(path: Path, commit: Commit) -> None:
     """Raise a StoreError if the run is not finished."""
     if not commit.finished:
         raise StoreError(
-            f"result={str(path)!r}: its run is not finished; resume it by kmc.sample(..., store=path, resume=True)"
+            f"result={str(path)!r}: its run is not finished; resume it by kmc.sample(..., "
+            f"store=path, resume=True)"
         )
 
 
 def stored_model(path: Path, header: dict[str, Any], trust: bool) -> Any:
-    """Return the model in a store, None if it cannot be loaded here; StoreError unless the store is trusted."""
+    """Return the model in a store, None if it cannot be loaded here.
+
+    There is a StoreError unless the store is trusted.
+    """
     if header["model"] is None:
         return None
     try:
@@ -158,23 +184,30 @@ def stored_model(path: Path, header: dict[str, Any], trust: bool) -> Any:
 
 
 def stored_sampler(path: Path, header: dict[str, Any], trust: bool) -> Any:
-    """Return the sampler's options in a store, None if they cannot be loaded here; StoreError if they need trust."""
+    """Return the sampler's options in a store, None if they cannot be loaded here.
+
+    There is a StoreError if they need trust.
+    """
     if header["sampler"] is None:
         return None
     try:
         return read_options(Folder(path), OPTIONS, header["sampler"], trust)
     except Untrusted:
         foreign = ", ".join(header["sampler"]["foreign"] or ())
-        raise _untrusted(path, f"objects of the sampler that are not from kmc ({foreign})") from None
+        raise _untrusted(
+            path, f"objects of the sampler that are not from kmc ({foreign})"
+        ) from None
 
 
 def settings(request: RunRequest) -> dict[str, Any]:
-    """Return all settings that determine which draws a seed gives, and their names, in JSON form."""
+    """Return all settings that determine the draws of a seed, and their names, in JSON form."""
     model = request.model
     options = described({"settings": request.sampler})["settings"]
     asked = {
         "dim": model.dim,
-        "parameters": {name: [list(shape), list(model.dims[name])] for name, shape in _shapes(model).items()},
+        "parameters": {
+            name: [list(shape), list(model.dims[name])] for name, shape in _shapes(model).items()
+        },
         "coords": {name: coordinates(labels)["values"] for name, labels in model.coords.items()},
         "noisy": model.noisy,
         "sampler": request.sampler.name,
@@ -184,7 +217,9 @@ def settings(request: RunRequest) -> dict[str, Any]:
         "draws": request.draws,
         "warmup": request.warmup,
         "max_evaluations": request.max_evaluations,
-        "history": None if request.history is None else [len(request.history.x), request.history.digest],
+        "history": None
+        if request.history is None
+        else [len(request.history.x), request.history.digest],
         "initial": None if request.initial is None else request.initial.tolist(),
         "seed": {"entropy": request.seed.entropy, "spawn_key": list(request.seed.spawn_key)},
     }
@@ -202,8 +237,8 @@ def check_settings(what: str, before: dict[str, Any], now: dict[str, Any]) -> No
     for name, value in now.items():
         if before.get(name) != value:
             raise StoreError(
-                f"{what} is of a run with {name}={_short(before.get(name))}, and this one has {_short(value)}: resume "
-                "it with the same arguments, or use another path"
+                f"{what} is of a run with {name}={_short(before.get(name))}, and this one has "
+                f"{_short(value)}: resume it with the same arguments, or use another path"
             )
 
 
@@ -218,8 +253,8 @@ def _closed_after_errors(lock: Lock) -> Iterator[Lock]:
 
 def _untrusted(path, what, instead=""):
     return StoreError(
-        f"store={str(path)!r} holds {what} as a pickle, and a pickle can run any code when it is loaded: "
-        f"pass {instead}trust=True if nobody else can have written to the store"
+        f"store={str(path)!r} holds {what} as a pickle, and a pickle can run any code when it is "
+        f"loaded: pass {instead}trust=True if nobody else can have written to the store"
     )
 
 
@@ -241,18 +276,26 @@ def _created(request, path, save_warmup, lock):
         "model": pickled,
         "sampler": write_options(folder, OPTIONS, request.sampler),
     }
-    commit = Commit(0, 0, [0] * request.independent_runs, request.draws, request.max_evaluations).with_changes()
+    commit = Commit(
+        0, 0, [0] * request.independent_runs, request.draws, request.max_evaluations
+    ).with_changes()
     write_commit(folder, header, commit)  # last: this makes it a store
     return Recorder(folder, header, commit, lock, trust=True)
 
 
 def _write_data(folder, data):
-    """Write arrays by group and name, with their dimensions; return the record, None if there are no arrays."""
+    """Write arrays by group and name, with dimensions; return the record, None without arrays."""
     groups = {
-        group: {name: (tuple(dims), _without_objects(array)) for name, (dims, array) in named.items()}
+        group: {
+            name: (tuple(dims), _without_objects(array)) for name, (dims, array) in named.items()
+        }
         for group, named in data.items()
     }
-    return {**write_plain(folder, DATA, groups), "groups": list(groups)} if any(groups.values()) else None
+    return (
+        {**write_plain(folder, DATA, groups), "groups": list(groups)}
+        if any(groups.values())
+        else None
+    )
 
 
 def _without_objects(array):
@@ -261,7 +304,7 @@ def _without_objects(array):
 
 
 def _empty(path: Path) -> bool:
-    """Tell whether the folder is empty, or holds only what a process left that died while it created the store."""
+    """Tell whether the folder is empty but for what a process left that died creating the store."""
     if not path.exists():
         return True
     if not path.is_dir():
@@ -272,7 +315,9 @@ def _empty(path: Path) -> bool:
 
 
 def _shapes(model):
-    return {name: value.shape[1:] for name, value in model.constrain(np.zeros((1, model.dim))).items()}
+    return {
+        name: value.shape[1:] for name, value in model.constrain(np.zeros((1, model.dim))).items()
+    }
 
 
 def _short(value):

@@ -1,9 +1,10 @@
-"""Objects in files of a store: plain data, signed snapshots, and the pickles of a user's own objects.
+"""Objects in a store's files: plain data, signed snapshots, and pickles of a user's own objects.
 
-Options, data and frozen surrogates are plain data (:mod:`kmc.run.store.plain`), which anybody may read. A snapshot of
-the samplers is plain data, too; but numbers in it are indices of compiled loops, which do not check them. So snapshots
-are signed with a key that is kept outside the store and that only this user can read: one from elsewhere is not used,
-unless the user trusts the store, and the run is repeated from its history instead.
+Options, data and frozen surrogates are plain data (:mod:`kmc.run.store.plain`), which anybody may
+read. A snapshot of the samplers is plain data, too; but numbers in it are indices of compiled
+loops, which do not check them. So snapshots are signed with a key that is kept outside the store
+and that only this user can read: one from elsewhere is not used, unless the user trusts the store,
+and the run is repeated from its history instead.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Record = dict[str, Any]
 
 DATA, SURROGATE = "data", "surrogate"
 """Files of the data that are stored with the draws, and of the frozen surrogates."""
-"""What is needed to read a file again: its "name", "size" and "crc", and what else its kind needs."""
+"""What is needed to read a file again: "name", "size" and "crc", and what else its kind needs."""
 
 _KEY_BYTES = 32
 
@@ -62,13 +63,16 @@ def read_plain(folder: Folder, name: str, record: Record, foreign: Sequence[Any]
     try:
         return restore(Plain.unpacked(content, foreign), check=True)
     except Exception as error:  # forged bytes raise errors of any kind
-        raise Damaged(f"{folder.path / name} cannot be read: {type(error).__name__}: {error}") from error
+        raise Damaged(
+            f"{folder.path / name} cannot be read: {type(error).__name__}: {error}"
+        ) from error
 
 
 def write_snapshot(folder: Folder, name: str, content: Any, context: str) -> Record | None:
     """Write and sign a snapshot; None for a state that is not plain data.
 
-    ``context`` is text of the store on which the meaning of the snapshot depends: it is signed, too.
+    ``context`` is text of the store on which the meaning of the snapshot depends: it is signed,
+    too.
     """
     try:
         parts = flatten(content)
@@ -81,7 +85,10 @@ def write_snapshot(folder: Folder, name: str, content: Any, context: str) -> Rec
 
 
 def read_snapshot(folder: Folder, name: str, record: Record, context: str, trust: bool) -> Any:
-    """Return a snapshot; None if it is missing, damaged, of other code, or neither signed by this user nor trusted."""
+    """Return a snapshot; None if it cannot be used.
+
+    It cannot if it is missing, damaged, of other code, or neither signed by this user nor trusted.
+    """
     try:
         content = folder.read_checked(name, record["size"], record["crc"])
         if not (trust or hmac.compare_digest(signature(content, context), record["signature"])):
@@ -116,7 +123,7 @@ def read_model(folder: Folder, name: str, record: Record, trust: bool) -> Any:
 
 
 def write_options(folder: Folder, name: str, sampler: Any) -> Record | None:
-    """Write a sampler's options; those of its objects that are not from kmc are pickled in a file of their own.
+    """Write a sampler's options; objects that are not from kmc are pickled in a file of their own.
 
     None if that is impossible: the run can be resumed with the options that the user passes.
     """
@@ -142,7 +149,11 @@ def read_options(folder: Folder, name: str, record: Record, trust: bool) -> Any:
     Damaged
         A file is missing or changed.
     """
-    foreign = () if "pickle" not in record else read_model(folder, f"{name}.pickle", record["pickle"], trust)
+    foreign = (
+        ()
+        if "pickle" not in record
+        else read_model(folder, f"{name}.pickle", record["pickle"], trust)
+    )
     return None if foreign is None else read_plain(folder, name, record, foreign)
 
 
@@ -150,7 +161,10 @@ def coordinates(labels: Any) -> dict[str, Any]:
     """Return labels of a dimension in JSON form; :func:`from_coordinates` converts them back."""
     labels = np.asarray(labels)
     kept = labels.astype(str) if labels.dtype.kind in "mM" else labels
-    return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": kept.tolist()}
+    return {
+        "dtype": "object" if labels.dtype == object else labels.dtype.str,
+        "values": kept.tolist(),
+    }
 
 
 def from_coordinates(record: Record) -> np.ndarray:
@@ -172,13 +186,13 @@ def _write_pickle(folder, name, content):
 
 
 def signature(content: bytes, context: str) -> str:
-    """Return the signature of bytes, with the key of this user, and of text on which their meaning depends."""
+    """Sign bytes, and the text on which their meaning depends, with the key of this user."""
     return hmac.new(_key(), context.encode() + b"\0" + content, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=1)
 def _key() -> bytes:
-    """Return this user's key, made when it is first needed; one of this process where none can be kept."""
+    """Return this user's key, made when first needed; one of this process if none can be kept."""
     home = os.environ.get("LOCALAPPDATA") or os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     path = Path(os.path.expanduser(home)) / "kmc" / "key"
     try:
@@ -186,7 +200,9 @@ def _key() -> bytes:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             Folder(path.parent).replace(path.name, secrets.token_bytes(_KEY_BYTES), PRIVATE)
         status = os.stat(path)
-        mine = os.name == "nt" or (status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o077)
+        mine = os.name == "nt" or (
+            status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o077
+        )
         key = path.read_bytes()
         if mine and len(key) == _KEY_BYTES:
             return key

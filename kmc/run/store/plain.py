@@ -1,16 +1,18 @@
 """The state of a run as plain data: JSON and numbers; reading them runs no code.
 
-Supported are numbers, strings, containers and NumPy arrays; random generators, by the state of their bit generator; and
-instances of the classes in :data:`PACKAGES`, by their fields. New fields or classes there need no change here. An
-object that is referred to twice is restored as one object. The memory layout of arrays is kept, too: it determines the
-order of summation, and so the sums. Values of a ``cached_property`` are left out.
+Supported are numbers, strings, containers and NumPy arrays; random generators, by the state of
+their bit generator; and instances of the classes in :data:`PACKAGES`, by their fields. New fields
+or classes there need no change here. An object that is referred to twice is restored as one object.
+The memory layout of arrays is kept, too: it determines the order of summation, and so the sums.
+Values of a ``cached_property`` are left out.
 
-Reading imports modules of :data:`PACKAGES` and makes instances of their classes without calling any of their methods,
-except, where the reader asks for it, ``__post_init__``, which checks the fields. It allocates no more than a small
-multiple of what it is given.
+Reading imports modules of :data:`PACKAGES` and makes instances of their classes without calling any
+of their methods, except, where the reader asks for it, ``__post_init__``, which checks the fields.
+It allocates no more than a small multiple of what it is given.
 
-Objects that are not supported and not from kmc are *foreign*, such as an estimator of the user's: the caller decides
-how to store them. Anything else is an error that says which field of which class has it.
+Objects that are not supported and not from kmc are *foreign*, such as an estimator of the user's:
+the caller decides how to store them. Anything else is an error that says which field of which class
+has it.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ PACKAGES = (
     "kmc.model.space",
     "kmc.model.transforms",
 )
-"""Packages and modules whose classes may be part of a state: they only compute, without files or processes."""
+"""Packages and modules whose classes may be part of a state.
+
+They only compute, without files or processes.
+"""
 
 CONSTANTS = ("kmc.surrogate.coordinates.transport:IDENTITY",)
 """Objects that are compared by identity."""
@@ -53,7 +58,8 @@ _BIT_GENERATORS: dict[str, Any] = {
 }
 _KINDS = "biufcSUmM"  # of arrays: all except Python objects and records
 _ATOMS = (bool, int, str, type(None))
-_LARGEST_SPARE = 64  # times the bytes of all arrays, that arrays with gaps may extend over in memory
+# times the bytes of all arrays, that arrays with gaps may extend over in memory
+_LARGEST_SPARE = 64
 _HEAD = struct.Struct("<8sQ")
 _MAGIC = b"kmcplain"
 
@@ -163,7 +169,10 @@ class _Writer:
         if kind is list or kind is tuple:
             return [kind.__name__, self._items(value, where)]
         if kind is dict:
-            return ["dict", [[self.node(k, where), self.node(v, f"{where}[{k!r}]")] for k, v in value.items()]]
+            return [
+                "dict",
+                [[self.node(k, where), self.node(v, f"{where}[{k!r}]")] for k, v in value.items()],
+            ]
         if kind is deque:
             return ["deque", value.maxlen, self._items(value, where)]
         if kind is slice:
@@ -172,7 +181,12 @@ class _Writer:
             return ["scalar", value.dtype.str, self._put(value.tobytes())]
         if kind is np.random.Generator and type(value.bit_generator).__name__ in _BIT_GENERATORS:
             bits = value.bit_generator
-            return ["generator", type(bits).__name__, self.node(bits.state, where), self.node(bits.seed_seq, where)]
+            return [
+                "generator",
+                type(bits).__name__,
+                self.node(bits.state, where),
+                self.node(bits.seed_seq, where),
+            ]
         if kind is np.random.SeedSequence:
             state = {**value.state, "spawn_key": tuple(value.spawn_key)}
             return ["seeds", self.node(state, where)]
@@ -188,18 +202,32 @@ class _Writer:
         if isinstance(value, tuple):
             fields = dict(zip(kind._fields, value, strict=True))  # type: ignore[attr-defined]
         else:
-            cached = {key for cls in kind.__mro__ for key, v in vars(cls).items() if isinstance(v, cached_property)}
+            cached = {
+                key
+                for cls in kind.__mro__
+                for key, v in vars(cls).items()
+                if isinstance(v, cached_property)
+            }
             fields = {key: field for key, field in vars(value).items() if key not in cached}
-        return ["instance", name, {key: self.node(field, f"{name}.{key}") for key, field in fields.items()}]
+        return [
+            "instance",
+            name,
+            {key: self.node(field, f"{name}.{key}") for key, field in fields.items()},
+        ]
 
     def _array(self, array: np.ndarray, where: str) -> list[Any]:
         if array.dtype.kind == "O":
             return ["objects", list(array.shape), self._items(array.ravel(), where)]
         if array.dtype.kind not in _KINDS:
-            raise NotPlain(f"{where} is an array of type {array.dtype}: expected numbers or strings")
+            raise NotPlain(
+                f"{where} is an array of type {array.dtype}: expected numbers or strings"
+            )
         strides: Any = None
-        order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        usual = np.empty(array.shape, array.dtype, order).strides  # others also along axes of length one
+        order: Literal["C", "F"] = (
+            "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        )
+        # others also along axes of length one
+        usual = np.empty(array.shape, array.dtype, order).strides
         if array.size and array.strides != usual and min(array.strides) >= 0:
             strides = list(array.strides)
         content = array.tobytes(order)
@@ -215,8 +243,8 @@ class _Writer:
         of_kmc = value if isinstance(value, (type, FunctionType)) else kind
         if of_kmc.__module__.partition(".")[0] == "kmc":
             raise NotPlain(
-                f"{where} is a {kind.__module__}.{kind.__qualname__}, which a store cannot hold as plain data: see "
-                "kmc.run.store.plain.PACKAGES"
+                f"{where} is a {kind.__module__}.{kind.__qualname__}, which a store cannot hold as "
+                "plain data: see kmc.run.store.plain.PACKAGES"
             )
         self.foreign.append(value)
         return ["foreign", len(self.foreign) - 1]
@@ -326,14 +354,18 @@ class _Reader:
 
 
 def extent_of(values: np.ndarray, strides: Sequence[int]) -> int:
-    """Return the number of bytes from the first to the last element of an array with these strides."""
-    return sum((n - 1) * step for n, step in zip(values.shape, strides, strict=True)) + values.itemsize
+    """Count the bytes from the first to the last element of an array with these strides."""
+    return (
+        sum((n - 1) * step for n, step in zip(values.shape, strides, strict=True)) + values.itemsize
+    )
 
 
 def with_strides(values: np.ndarray, strides: Sequence[int]) -> np.ndarray:
     """Return a copy with this memory layout; strides are not negative."""
     extent = extent_of(values, strides)
-    array: np.ndarray = np.ndarray(values.shape, values.dtype, np.zeros(extent, np.uint8), strides=tuple(strides))
+    array: np.ndarray = np.ndarray(
+        values.shape, values.dtype, np.zeros(extent, np.uint8), strides=tuple(strides)
+    )
     array[...] = values
     return array
 
@@ -352,7 +384,11 @@ def _named(name: str) -> Any:
 def _known(name: str) -> type:
     """Return the class of this name if its instances may be part of a state, or raise NotPlain."""
     kind = _named(name)
-    if not (isinstance(kind, type) and f"{kind.__module__}:{kind.__qualname__}" == name and _is_known(kind)):
+    if not (
+        isinstance(kind, type)
+        and f"{kind.__module__}:{kind.__qualname__}" == name
+        and _is_known(kind)
+    ):
         raise NotPlain(f"{name!r} is not a class that a state may hold")
     return kind
 
@@ -364,7 +400,11 @@ def _is_known(kind: type) -> bool:
         return False
     if issubclass(kind, tuple):
         return hasattr(kind, "_fields")
-    return kind.__new__ is object.__new__ and kind.__dictoffset__ != 0 and "<locals>" not in kind.__qualname__
+    return (
+        kind.__new__ is object.__new__
+        and kind.__dictoffset__ != 0
+        and "<locals>" not in kind.__qualname__
+    )
 
 
 def _check_fields(name, found, expected):

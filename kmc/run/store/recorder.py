@@ -17,14 +17,24 @@ from kmc.run.results import described
 from kmc.run.store.base import RecordedRun
 from kmc.run.store.columns import Column, put_rows, read_rows
 from kmc.run.store.commit import SNAPSHOTS, Commit, read_commit, versions, write_commit
-from kmc.run.store.evaluations import Batch, Found, Mismatch, Past, columns_of, read_ahead, write_ahead
+from kmc.run.store.evaluations import (
+    Batch,
+    Found,
+    Mismatch,
+    Past,
+    columns_of,
+    read_ahead,
+    write_ahead,
+)
 from kmc.run.store.files import Damaged, Folder, Lock, StoreError
 from kmc.run.store.parts import SURROGATE, Record, read_snapshot, write_bytes, write_snapshot
 from kmc.run.trace import side_by_side
 
 COMMIT_SECONDS = 0.25  # least time between commits.
-SNAPSHOT_SECONDS = 5.0  # least time of the sampler itself between snapshots: what repeating it would cost.
-SAME = 1e-6  # largest difference, absolute and relative, of two values of a function that has not changed
+# least time of the sampler itself between snapshots: what repeating it would cost.
+SNAPSHOT_SECONDS = 5.0
+# largest difference, absolute and relative, of two values of a function that has not changed
+SAME = 1e-6
 """The file of the frozen surrogates."""
 
 SHARE = 0.01  # Commits and snapshots take no more of the time than this.
@@ -46,7 +56,9 @@ class Recorder:
         Whether a snapshot that this user did not sign may be used.
     """
 
-    def __init__(self, folder: Folder, header: Mapping[str, Any], commit: Commit, lock: Lock, trust: bool):
+    def __init__(
+        self, folder: Folder, header: Mapping[str, Any], commit: Commit, lock: Lock, trust: bool
+    ):
         self.folder, self.header, self.commit = folder, header, commit
         self.replaying = False
         self._lock = lock
@@ -54,7 +66,8 @@ class Recorder:
         self._past: Past | None = None
         self._found = Found()  # what chains on their own had evaluated beyond the past
         self._new: list[Batch] = []
-        self._left = self._last_commit = time.perf_counter()  # _left: when a value was last returned
+        # _left: when a value was last returned
+        self._left = self._last_commit = time.perf_counter()
         self._commit_cost = self._snapshot_cost = 0.0
         self._own_seconds = 0.0  # time of the sampler itself since the last snapshot
         self._warming_up = True
@@ -68,8 +81,12 @@ class Recorder:
         pass
 
     def __exit__(self, *error: Any) -> None:
-        with contextlib.suppress(*((OSError,) if error[0] is not None else ())), contextlib.closing(self._lock):
-            if not (self.commit.finished or isinstance(error[1], StoreError)):  # a refused store stays as it is
+        with (
+            contextlib.suppress(*((OSError,) if error[0] is not None else ())),
+            contextlib.closing(self._lock),
+        ):
+            # a refused store stays as it is
+            if not (self.commit.finished or isinstance(error[1], StoreError)):
                 with self._saying_what_is_kept():
                     self._write()
 
@@ -79,21 +96,24 @@ class Recorder:
             yield
         except OSError as error:
             error.add_note(
-                f"store={str(self.folder.path)!r} holds {self.commit.n_evaluations:,} evaluations and "
-                f"{self.commit.n_draws:,} draws of each chain from before this error: kmc.load reads them, and "
-                "resume=True continues from them"
+                f"store={str(self.folder.path)!r} holds {self.commit.n_evaluations:,} evaluations "
+                f"and {self.commit.n_draws:,} draws of each chain from before this error: kmc.load "
+                "reads them, and resume=True continues from them"
             )
             raise
 
     # Restoring
 
     def restore(self) -> bool:
-        """Go back to the snapshot if it can be used; later evaluations are answered from the history."""
+        """Go back to the snapshot if it can be used; the history answers later evaluations."""
         done = self.commit
         self.run.warmup_cut = done.warmup_cut
         if not done.n_evaluations:
             return False
-        columns, blobs = self._read("history", done.n_evaluations), self._read("history/blobs", done.n_evaluations)
+        columns, blobs = (
+            self._read("history", done.n_evaluations),
+            self._read("history/blobs", done.n_evaluations),
+        )
         state = self._state()
         self._past = Past(columns, blobs, first=0 if state is None else state["n_evaluations"])
         self._found = read_ahead(self.folder, done.ahead, self.run.request.model.dim)
@@ -113,10 +133,12 @@ class Recorder:
         if model.noisy or not len(rows):
             return
         rows = rows[[0, -1]]
-        if what := difference(Evaluator(model, self.run.evaluate.mapper), points[rows], values[rows]):
+        if what := difference(
+            Evaluator(model, self.run.evaluate.mapper), points[rows], values[rows]
+        ):
             raise StoreError(
-                f"store={str(self.folder.path)!r} is of a run of another function: {what}; use another path for the "
-                "new one"
+                f"store={str(self.folder.path)!r} is of a run of another function: {what}; use "
+                "another path for the new one"
             )
 
     def _state(self) -> Any:
@@ -130,17 +152,23 @@ class Recorder:
         return json.dumps([self.header["settings"], versions()["kmc"]], sort_keys=True)
 
     def _restore_traces(self, states: Sequence[Mapping[str, Any]]) -> None:
-        trace, blobs = self._read("draws/trace", self.commit.n_draws), self._read("draws/blobs", self.commit.n_draws)
+        trace, blobs = (
+            self._read("draws/trace", self.commit.n_draws),
+            self._read("draws/blobs", self.commit.n_draws),
+        )
         independent_runs, chains = self.run.independent_runs, self.run.independent_runs[0].chains
         for i, (one, state) in enumerate(zip(independent_runs, states, strict=True)):
             mine = np.s_[: state["n_draws"], i * chains : (i + 1) * chains]
             one.trace.restore(cut(trace, mine), cut(blobs, mine))
             made, n = self.commit.n_warmup[i], np.s_[: state["n_warmup"]]
-            rows, row_blobs = self._read(f"warmup/{i}/trace", made), self._read(f"warmup/{i}/blobs", made)
+            rows, row_blobs = (
+                self._read(f"warmup/{i}/trace", made),
+                self._read(f"warmup/{i}/blobs", made),
+            )
             one.warmup_trace.restore(cut(rows, n), cut(row_blobs, n))
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
-        """Return results at the points (k, d), if known; StoreError if the run differs from the earlier one."""
+        """Return results at the points (k, d), if known; StoreError if the run has changed."""
         self.replaying = bool(self._past)
         if not self._past:
             self._own_seconds += time.perf_counter() - self._left
@@ -150,9 +178,10 @@ class Recorder:
         except Mismatch as error:
             before = "nothing" if error.before is None else error.before.tolist()
             raise StoreError(
-                f"store={str(self.folder.path)!r}: the run cannot be resumed: evaluation {error.row} was made at x = "
-                f"{before} with {_listed(self.commit.versions)} and is now asked for at x = {error.now.tolist()} with "
-                f"{_listed(versions())}: the code, the machine or the target has changed"
+                f"store={str(self.folder.path)!r}: the run cannot be resumed: evaluation "
+                f"{error.row} was made at x = {before} with {_listed(self.commit.versions)} and is "
+                f"now asked for at x = {error.now.tolist()} with {_listed(versions())}: the code, "
+                "the machine or the target has changed"
             ) from None
 
     @property
@@ -202,16 +231,22 @@ class Recorder:
             self._write(with_snapshot=True, attrs=dict(result.attrs), finished=True)
             for table, columns in self.commit.columns.items():
                 for name, record in columns.items():
-                    Column(self.folder, table, name, record).set_length(_rows_counted(table, self.commit))
+                    Column(self.folder, table, name, record).set_length(
+                        _rows_counted(table, self.commit)
+                    )
 
     # Writing
 
     def _write(self, with_snapshot: bool = False, **changes: Any) -> None:
-        """Write all that is new, and then the commit; only the commit changes the recorder's own records."""
+        """Write all that is new, then the commit; it alone changes the recorder's own records."""
         began = time.perf_counter()
         run, new = self.run, len(self._new)
         n_draws, n_warmup = run.n_draws(), [len(one.warmup_trace) for one in run.independent_runs]
-        if self._past or n_draws < self.commit.n_draws or any(map(operator.lt, n_warmup, self.commit.n_warmup)):
+        if (
+            self._past
+            or n_draws < self.commit.n_draws
+            or any(map(operator.lt, n_warmup, self.commit.n_warmup))
+        ):
             return  # still replaying
         known = {name: dict(columns) for name, columns in self.commit.columns.items()}
         n_evaluations = self.commit.n_evaluations
@@ -225,16 +260,28 @@ class Recorder:
             self._put(known, "history", n_evaluations, columns)
             self._put(known, "history/blobs", n_evaluations, blobs)
             n_evaluations += n
-        self._put_phase(known, "draws", self.commit.n_draws, n_draws, [one.trace for one in run.independent_runs])
+        self._put_phase(
+            known,
+            "draws",
+            self.commit.n_draws,
+            n_draws,
+            [one.trace for one in run.independent_runs],
+        )
         for i, one in enumerate(run.independent_runs):
-            self._put_phase(known, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [one.warmup_trace])
+            self._put_phase(
+                known, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [one.warmup_trace]
+            )
         snapshot = self.commit.snapshot
         if with_snapshot:
             name = SNAPSHOTS[snapshot is not None and snapshot["name"] == SNAPSHOTS[0]]
             made = write_snapshot(self.folder, name, run.state(), self._context())
             snapshot = None if made is None else {**made, "name": name}
         commit = self.commit.with_changes(
-            **{"attrs": described({**run.facts(), "n_evaluations": n_evaluations}), "finished": False, **changes},
+            **{
+                "attrs": described({**run.facts(), "n_evaluations": n_evaluations}),
+                "finished": False,
+                **changes,
+            },
             n_evaluations=n_evaluations,
             n_draws=n_draws,
             n_warmup=n_warmup,
@@ -245,7 +292,9 @@ class Recorder:
             max_evaluations=run.max_evaluations,
             seconds=run.meter.elapsed,
             warmup_cut=run.warmup_cut,
-            ahead=write_ahead(self.folder, run.evaluated_ahead() + self._found.left(), self.commit.ahead),
+            ahead=write_ahead(
+                self.folder, run.evaluated_ahead() + self._found.left(), self.commit.ahead
+            ),
         )
         write_commit(self.folder, self.header, commit)
         self.commit, self._new = commit, self._new[new:]
@@ -266,21 +315,29 @@ class Recorder:
             known[table] = put_rows(self.folder, table, start, columns, known.get(table, {}), named)
 
     def _put_phase(self, known, name, start, stop, traces):
-        """Put rows start..stop of the traces, chains side by side, and the variables computed from them."""
+        """Put rows start..stop of traces, chains side by side, and variables computed from them."""
         if start == stop:
             return
         columns = side_by_side([trace.rows(start, stop) for trace in traces])
         self._put(known, f"{name}/trace", start, columns)
-        self._put(known, f"{name}/blobs", start, side_by_side([trace.blob_rows(start, stop) for trace in traces]))
+        self._put(
+            known,
+            f"{name}/blobs",
+            start,
+            side_by_side([trace.blob_rows(start, stop) for trace in traces]),
+        )
         model = self.run.request.model
         if model.named:
             n, chains, dim = columns["position"].shape
             values = model.constrain(columns["position"].reshape(-1, dim))
-            shown = {key: np.reshape(value, (n, chains, *value.shape[1:])) for key, value in values.items()}
+            shown = {
+                key: np.reshape(value, (n, chains, *value.shape[1:]))
+                for key, value in values.items()
+            }
             self._put(known, f"{name}/variables", start, shown, model.dims)
 
     def _new_surrogate(self, n_draws: int) -> Record | None:
-        """Write the frozen surrogates once there are draws from all of them; None if there are none."""
+        """Write the frozen surrogates once all of them have draws; None if there are none."""
         if not (n_draws and self.header["save_surrogate"]):
             return None
         densities = [one.density() for one in self.run.independent_runs]
@@ -294,7 +351,8 @@ class Recorder:
             return read_rows(self.folder, table, rows, self.commit.columns.get(table, {}))
         except Damaged as error:
             raise StoreError(
-                f"store={str(self.folder.path)!r} is damaged, and the run cannot be resumed: {error}"
+                f"store={str(self.folder.path)!r} is damaged, and the run cannot be resumed: "
+                f"{error}"
             ) from error
 
 
@@ -305,7 +363,9 @@ def difference(evaluate: Evaluator, points: np.ndarray, values: np.ndarray) -> s
     if not differ.any():
         return ""
     i = int(np.argmax(differ))
-    return f"at x = {points[i].tolist()} the log-density was {values[i]:.8g} and is {now[i]:.8g} now"
+    return (
+        f"at x = {points[i].tolist()} the log-density was {values[i]:.8g} and is {now[i]:.8g} now"
+    )
 
 
 def _rows_counted(name: str, commit: Commit) -> int:

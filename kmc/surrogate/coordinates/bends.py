@@ -1,10 +1,11 @@
 """Coordinates in which a bent ridge is straight.
 
-Where the data determine a nonlinear combination of parameters, the posterior lies along a curve. A kernel knows a
-narrow curve only as far as there are values along it, and calls the density low beyond, so that chains never go there.
-Sheared by a quadratic function of one direction, such a posterior is close to a normal one, and goes on as it should.
-It is a transport map (Parno and Marzouk 2018, "Transport map accelerated Markov chain Monte Carlo", SIAM/ASA Journal on
-Uncertainty Quantification 6) that keeps volumes, and whose parameters are two vectors.
+Where the data determine a nonlinear combination of parameters, the posterior lies along a curve. A
+kernel knows a narrow curve only as far as there are values along it, and calls the density low
+beyond, so that chains never go there. Sheared by a quadratic function of one direction, such a
+posterior is close to a normal one, and goes on as it should. It is a transport map (Parno and
+Marzouk 2018, "Transport map accelerated Markov chain Monte Carlo", SIAM/ASA Journal on Uncertainty
+Quantification 6) that keeps volumes, and whose parameters are two vectors.
 """
 
 from __future__ import annotations
@@ -54,11 +55,12 @@ class Bend:
 
 
 def bend_of(states: np.ndarray, *, along_pairs: bool = True) -> Bend | None:
-    """Return the bend along a parameter, or a sum or difference of two, that straightens states (k, d) most.
+    """Return the bend that straightens states (k, d) most.
 
-    For each such t the other coordinates are regressed on t and on t². The best t is that whose square most decreases
-    the generalized variance of the residuals (Wilks 1932, "Certain generalizations in the analysis of variance",
-    Biometrika 24). There is none where all states agree in a parameter.
+    It is along a parameter t, or along a sum or difference t of two. For each such t the other
+    coordinates are regressed on t and on t². The best t is that whose square most decreases the
+    generalized variance of the residuals (Wilks 1932, "Certain generalizations in the analysis of
+    variance", Biometrika 24). There is none where all states agree in a parameter.
 
     Parameters
     ----------

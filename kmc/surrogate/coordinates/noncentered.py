@@ -1,7 +1,7 @@
-"""Coordinates in which a hierarchical prior that the user declared is one of independent parameters.
+"""Coordinates in which a hierarchical prior that the user declared has independent parameters.
 
-It is the non-centered parametrization of Papaspiliopoulos, Roberts and Sköld (2007), "A general framework for the
-parametrization of hierarchical models", Statistical Science 22.
+It is the non-centered parametrization of Papaspiliopoulos, Roberts and Sköld (2007), "A general
+framework for the parametrization of hierarchical models", Statistical Science 22.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from typing import ClassVar
 import numpy as np
 
 from kmc.njit import njit
-from kmc.surrogate.known import Transforms, check_arrays, check_columns, check_transforms, constrained
+from kmc.surrogate.known import (
+    Transforms,
+    check_arrays,
+    check_columns,
+    check_transforms,
+    constrained,
+)
 
 SMALLEST_SD, LARGEST_SD = 1e-150, 1e150
 """Standard deviations beyond do not change any more."""
@@ -20,15 +26,16 @@ SMALLEST_SD, LARGEST_SD = 1e-150, 1e150
 
 @dataclass(frozen=True, eq=False)
 class NonCentered:
-    """u_i = (x_i - m_i) / s_i, where the mean m_i and the standard deviation s_i of the prior of x_i may be parameters.
+    """Coordinates u_i = (x_i - m_i) / s_i with prior mean m_i and standard deviation s_i of x_i.
 
-    Parameters come after those that they depend on.
+    Both may be parameters. Parameters come after those that they depend on.
     """
 
     transforms: Transforms
     means: np.ndarray  # (d,) of int: the column of m_i, or -1
     sds: np.ndarray  # (d,) of int: the column of s_i, or -1
-    numbers: np.ndarray  # (d, 2): m_i and s_i that are numbers; 0 and 1 where x_i depends on no parameter
+    # (d, 2): m_i and s_i that are numbers; 0 and 1 where x_i depends on no parameter
+    numbers: np.ndarray
 
     driver: ClassVar[None] = None
 
@@ -44,7 +51,9 @@ class NonCentered:
         for name, columns in ("means", self.means), ("sds", self.sds):
             check_columns(name, columns, (dim,), -1, dim - 1)
             if np.any(columns >= np.arange(dim)):
-                raise ValueError(f"{name} has parameters that come before those that they depend on")
+                raise ValueError(
+                    f"{name} has parameters that come before those that they depend on"
+                )
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Return the coordinates u of the rows of x (n, d)."""

@@ -1,8 +1,9 @@
 """Coordinates in which heavy tails are those of a Gaussian.
 
-A Student-t density, of all coordinates together around a center (*radial*) or of each separately, becomes a standard
-normal if every distance from the center is replaced by the corresponding quantile of a Gaussian's distance: a chain
-then crosses thousands of scales in a few steps, and depths no longer grow only with the logarithm of a distance.
+A Student-t density, of all coordinates together around a center (*radial*) or of each separately,
+becomes a standard normal if every distance from the center is replaced by the corresponding
+quantile of a Gaussian's distance: a chain then crosses thousands of scales in a few steps, and
+depths no longer grow only with the logarithm of a distance.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ _FIRST_DOF = 2.0  # degrees of freedom at the start
 _LOG_DOFS = math.log(0.7), math.log(50.0)  # their range
 _FURTHEST_CENTER, _LARGEST_LOG_SCALE = 2.0, 3.0  # in spreads of the states
 _EVALUATIONS = 20  # of the least squares
-_NEAR, _FAR = 1e-5, 35.0  # distances below which a quantile is proportional to it, and beyond which it is cut off
+# distances below which a quantile is proportional to it, and beyond which it is cut off
+_NEAR, _FAR = 1e-5, 35.0
 
 
 @dataclass(frozen=True, eq=False)
 class HeavyTails:
-    """z = matrix (x - origin) has a Student-t density, and u a Gaussian one: |u| is a function of |z|, or u_i of z_i.
+    """z = matrix (x - origin) has a Student-t density, and u a Gaussian one.
+
+    Either |u| is a function of |z|, or each u_i is one of z_i.
 
     Attributes
     ----------
@@ -60,13 +64,20 @@ class HeavyTails:
         return self.origin + self._mapped(u, _to_student) @ self.inverse.T
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
-        """Return log |du/dx| at the rows of x, shape (n,): by construction the ratio of the two densities."""
+        """Return log |du/dx| at the rows of x, shape (n,).
+
+        By construction it is the ratio of the two densities.
+        """
         z = (x - self.origin) @ self.matrix.T
         u = self._mapped(z, _to_normal)
         dim = len(self.origin) if self.radial else 1
         square = np.sum(z**2, axis=1, keepdims=True) if self.radial else z**2
         half = 0.5 * (self.dofs + dim)
-        constants = special.gammaln(half) - special.gammaln(0.5 * self.dofs) - 0.5 * dim * np.log(0.5 * self.dofs)
+        constants = (
+            special.gammaln(half)
+            - special.gammaln(0.5 * self.dofs)
+            - 0.5 * dim * np.log(0.5 * self.dofs)
+        )
         student = (constants - half * np.log1p(square / self.dofs)).sum(axis=1)
         return student + 0.5 * np.sum(u**2, axis=1) + np.linalg.slogdet(self.matrix)[1]
 
@@ -79,10 +90,18 @@ class HeavyTails:
 
 
 def _to_normal(r: np.ndarray, dof: np.ndarray, dim: int) -> np.ndarray:
-    """Return the length of a standard normal vector (dim,) that is as improbable as the length r of a Student-t one."""
+    """Return the length of a standard normal vector (dim,) for the length r of a Student-t one.
+
+    Both lengths are equally improbable.
+    """
     share, ratio = r * r / (dof + r * r), dof / (dof + r * r)
-    below, above = special.betainc(0.5 * dim, 0.5 * dof, share), special.betainc(0.5 * dof, 0.5 * dim, ratio)
-    half = np.where(below < 0.5, special.gammaincinv(0.5 * dim, below), special.gammainccinv(0.5 * dim, above))
+    below, above = (
+        special.betainc(0.5 * dim, 0.5 * dof, share),
+        special.betainc(0.5 * dof, 0.5 * dim, ratio),
+    )
+    half = np.where(
+        below < 0.5, special.gammaincinv(0.5 * dim, below), special.gammainccinv(0.5 * dim, above)
+    )
     return np.where(r < _NEAR, r * _slope(dof, dim), np.minimum(np.sqrt(2.0 * half), _FAR))
 
 
@@ -100,11 +119,17 @@ def _to_student(r: np.ndarray, dof: np.ndarray, dim: int) -> np.ndarray:
 
 def _slope(dof: np.ndarray, dim: int) -> np.ndarray:
     """Return the slope of :func:`_to_normal` at 0."""
-    constant = special.gammaln(0.5 * (dof + dim)) - special.gammaln(0.5 * dof) - 0.5 * dim * np.log(0.5 * dof)
+    constant = (
+        special.gammaln(0.5 * (dof + dim))
+        - special.gammaln(0.5 * dof)
+        - 0.5 * dim * np.log(0.5 * dof)
+    )
     return np.exp(constant / dim)
 
 
-def heavy_tails(x: np.ndarray, log_density: np.ndarray, weights: np.ndarray, *, states: np.ndarray) -> list[HeavyTails]:
+def heavy_tails(
+    x: np.ndarray, log_density: np.ndarray, weights: np.ndarray, *, states: np.ndarray
+) -> list[HeavyTails]:
     """Fit Student-t densities to values (n,) at x (n, d), and return their transports.
 
     The first is radial, the second has a tail of its own for each coordinate.
@@ -139,7 +164,11 @@ def _radial(x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, states: np.nda
         slope = (dof + d) / (dof + square)
         along_dof = 0.5 * dof * np.log1p(square / dof) - 0.5 * slope * square
         along = np.column_stack(
-            [-slope[:, None] * (v @ factor), slope[:, None] * v[:, rows] * (z - center)[:, columns], along_dof]
+            [
+                -slope[:, None] * (v @ factor),
+                slope[:, None] * v[:, rows] * (z - center)[:, columns],
+                along_dof,
+            ]
         )
         return root[:, None] * (along - weights @ along)
 
@@ -150,14 +179,20 @@ def _radial(x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, states: np.nda
     low[:d], high[:d] = -_FURTHEST_CENTER, _FURTHEST_CENTER
     low[diagonal], high[diagonal] = math.exp(-_LARGEST_LOG_SCALE), math.exp(_LARGEST_LOG_SCALE)
     low[-1], high[-1] = _LOG_DOFS
-    found = optimize.least_squares(residuals, start, jac=jacobian, bounds=(low, high), max_nfev=_EVALUATIONS)
+    found = optimize.least_squares(
+        residuals, start, jac=jacobian, bounds=(low, high), max_nfev=_EVALUATIONS
+    )
     center, factor, dof = unpacked(found.x)
     matrix = factor @ white.matrix
-    return HeavyTails(white.back(center[None])[0], matrix, np.linalg.inv(matrix), np.array([dof]), radial=True)
+    return HeavyTails(
+        white.back(center[None])[0], matrix, np.linalg.inv(matrix), np.array([dof]), radial=True
+    )
 
 
-def _separate(x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, states: np.ndarray) -> HeavyTails:
-    """Fit centers, scales and degrees of freedom of all coordinates, by least squares on the values."""
+def _separate(
+    x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, states: np.ndarray
+) -> HeavyTails:
+    """Fit centers, scales and degrees of freedom of all coordinates by least squares on values."""
     d = x.shape[1]
     low, center, high = np.quantile(states, [0.25, 0.5, 0.75], axis=0)
     unit = np.where(high > low, 0.5 * (high - low), 1.0)
@@ -183,7 +218,11 @@ def _separate(x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, states: np.n
     start = np.repeat([0.0, 0.0, math.log(_FIRST_DOF)], d)
     reach = np.repeat([_FURTHEST_CENTER, _LARGEST_LOG_SCALE], d)
     bounds = np.r_[-reach, np.full(d, _LOG_DOFS[0])], np.r_[reach, np.full(d, _LOG_DOFS[1])]
-    found = optimize.least_squares(residuals, start, jac=jacobian, bounds=bounds, max_nfev=_EVALUATIONS)
+    found = optimize.least_squares(
+        residuals, start, jac=jacobian, bounds=bounds, max_nfev=_EVALUATIONS
+    )
     shifts, log_scales, log_dofs = np.split(found.x, 3)
     scale = unit * np.exp(log_scales)
-    return HeavyTails(center + shifts * unit, np.diag(1.0 / scale), np.diag(scale), np.exp(log_dofs), radial=False)
+    return HeavyTails(
+        center + shifts * unit, np.diag(1.0 / scale), np.diag(scale), np.exp(log_dofs), radial=False
+    )

@@ -1,16 +1,17 @@
 """Coordinates in which a funnel is straight.
 
-Heavy tails become light in those of :mod:`kmc.surrogate.coordinates.tails`, and bent ridges straight in those of
-:mod:`kmc.surrogate.coordinates.bends`.
+Heavy tails become light in those of :mod:`kmc.surrogate.coordinates.tails`, and bent ridges
+straight in those of :mod:`kmc.surrogate.coordinates.bends`.
 
 In a funnel one parameter sets the scale of others.
 
-In hierarchical models the logarithm of a scale is often a parameter itself, the *driver*, and others have a spread that
-is exponential in it, around a fixed center or around another parameter, the *location*. No kernel with a single metric
-can represent the neck of such a funnel. Divided by their scale, these parameters are close to Gaussian, and a surrogate
-of the density in such coordinates gives one of the density itself: it is the non-centered parametrization of
-Papaspiliopoulos, Roberts and Sköld (2007), "A general framework for the parametrization of hierarchical models",
-Statistical Science 22, found from the evaluations.
+In hierarchical models the logarithm of a scale is often a parameter itself, the *driver*, and
+others have a spread that is exponential in it, around a fixed center or around another parameter,
+the *location*. No kernel with a single metric can represent the neck of such a funnel. Divided by
+their scale, these parameters are close to Gaussian, and a surrogate of the density in such
+coordinates gives one of the density itself: it is the non-centered parametrization of
+Papaspiliopoulos, Roberts and Sköld (2007), "A general framework for the parametrization of
+hierarchical models", Statistical Science 22, found from the evaluations.
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ _STEEPEST = 3.0  # slope of a first guess, in units of the driver's spread
 _LEAST_DISTANCE = 1e-3  # from the middle, in spreads, in these guesses
 _PASSES, _PASSES_MOVING = 3, 6  # of a guess, with fixed and moving centers
 _CURVED = 0.5  # residual sd of the best quadratic, in nats, from which on funnels are searched
-_GAIN = 0.4  # largest part of this misfit left by a transport that is tried: each costs a search for hyperparameters
-_FURTHEST = 1.0  # distance of a center from the mean of the states, in spreads; further out a funnel is a bend (tried)
+# largest part of this misfit left by a transport that is tried: each costs a search for
+# hyperparameters
+_GAIN = 0.4
+# distance of a center from the mean of the states, in spreads; further out a funnel is a bend
+# (tried)
+_FURTHEST = 1.0
 _START_INSIDE = 0.99  # fraction of it, within which the refinement starts
 _WORTH = 1.1  # factor on the misfit allowed for rounded slopes and loadings (tried)
 _STEPS_OF_SLOPE = 2.0  # slopes are rounded to multiples of 1 / 2 (tried: halves)
@@ -47,7 +52,8 @@ _LARGEST_DIM = 12  # for refined slopes and bends, and for bends along two param
 _MOST_DRIVERS = 3  # of funnels with moving centers, in many dimensions
 _EVALUATIONS = 15  # of the least squares
 _LEAST_SPARE = 1e-3  # smallest fraction of spare values in generalized cross-validation
-_MANY_TERMS = 1500  # of a quadratic, in 54 dimensions and more: guesses are compared by fewer features
+# of a quadratic, in 54 dimensions and more: guesses are compared by fewer features
+_MANY_TERMS = 1500
 _VALUES_PER_TERM = 1.3  # values that a quadratic of so many terms is fitted to
 _JITTER = 1e-9  # relative to the mean eigenvalue, in the normal equations
 
@@ -77,8 +83,8 @@ class Transport(Protocol):
 class Identity:
     """u = x.
 
-    With ``apart``, what is known of the log-density is left out of the regression, and added to it: see
-    :mod:`kmc.surrogate.known`.
+    With ``apart``, what is known of the log-density is left out of the regression, and added to it:
+    see :mod:`kmc.surrogate.known`.
     """
 
     apart: bool = False
@@ -105,10 +111,11 @@ APART = Identity(apart=True)
 
 @dataclass(frozen=True, eq=False)
 class Funnel:
-    """u_i = c_i + (x_i - c_i - b_i (x_m - c_m)) exp(-a_i (x_j - origin)), and u_j = x_j for the driver j.
+    """u_i = c_i + (x_i - c_i - b_i (x_m - c_m)) exp(-a_i (x_j - origin)) with the driver j.
 
-    The slopes a, the loadings b and the centers c are arrays (d,). The driver has slope and loading 0; the location m
-    has loading 0. Without a location all loadings are 0.
+    The driver itself is u_j = x_j. The slopes a, the loadings b and the centers c are arrays (d,).
+    The driver has slope and loading 0; the location m has loading 0. Without a location all
+    loadings are 0.
     """
 
     driver: int
@@ -137,7 +144,10 @@ class Funnel:
         return -self._log_scales(x).sum(axis=1)
 
     def _middle(self, x: np.ndarray) -> np.ndarray:
-        return self.centers + (x[:, self.location] - self.centers[self.location])[:, None] * self.loadings
+        return (
+            self.centers
+            + (x[:, self.location] - self.centers[self.location])[:, None] * self.loadings
+        )
 
     def _log_scales(self, x: np.ndarray) -> np.ndarray:
         furthest = _LARGEST_LOG_SCALE / max(np.abs(self.slopes).max(), 1e-300)
@@ -145,11 +155,12 @@ class Funnel:
 
 
 def find_transports(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[Transport]:
-    """Return a funnel, heavy tails and a bend in whose coordinates the log-density may be closer to a quadratic.
+    """Return a funnel, heavy tails and a bend that may bring the log-density closer to a quadratic.
 
-    There is none where it is one already. Each parameter in turn is tried as the driver of a funnel, first around a
-    fixed center, then around another parameter. The slopes are first those of a regression of log |x_i - center_i| on
-    the driver over the states, and those of the best driver are then refined by least squares on the values.
+    There is none where it is one already. Each parameter in turn is tried as the driver of a
+    funnel, first around a fixed center, then around another parameter. The slopes are first those
+    of a regression of log |x_i - center_i| on the driver over the states, and those of the best
+    driver are then refined by least squares on the values.
 
     Parameters
     ----------
@@ -174,7 +185,7 @@ def find_transports(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) 
 
 
 def _bends(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[_Misfit]:
-    """Return the bend that straightens the states, refined to bring the log-density closest to a quadratic."""
+    """Return the bend of the states, refined to bring the log-density closest to a quadratic."""
     few = states.shape[1] <= _LARGEST_DIM
     bend, unit = bend_of(states, along_pairs=few), states.std(axis=0)
     if bend is None:
@@ -218,7 +229,9 @@ def _best_guess(guesses: Iterator[Funnel], x: np.ndarray, log_density: np.ndarra
     """
     features = _squares if _is_wide(x.shape[1]) else _products
     funnels = list(guesses)
-    sds = each_in_threads(lambda funnel: _Misfit.of(funnel, x, log_density, features=features).sd, funnels)
+    sds = each_in_threads(
+        lambda funnel: _Misfit.of(funnel, x, log_density, features=features).sd, funnels
+    )
     best = min(range(len(funnels)), key=lambda i: sds[i])
     return _Misfit.of(funnels[best], x, log_density)
 
@@ -228,7 +241,7 @@ def _is_wide(dim: int) -> bool:
 
 
 def _some_of(rows: np.ndarray, dim: int) -> np.ndarray:
-    """Return these indices; in many dimensions evenly spread ones of them, so many that a fit stays affordable."""
+    """Return these indices, or in many dimensions as many, evenly spread, as a fit can afford."""
     most = int(_VALUES_PER_TERM * terms_of(dim))
     if not _is_wide(dim) or len(rows) <= most:
         return rows
@@ -278,7 +291,11 @@ class _Misfit:
         weights = (1.0 + below / _FALL) ** -_POWER
         rows = _some_of(np.flatnonzero(weights > _NEGLIGIBLE), x.shape[1])
         x, log_density, weights = x[rows], log_density[rows], weights[rows] / weights[rows].sum()
-        sd = float(np.linalg.norm(_residuals(transport, x, log_density, weights=weights, features=features)))
+        sd = float(
+            np.linalg.norm(
+                _residuals(transport, x, log_density, weights=weights, features=features)
+            )
+        )
         spare = 1.0 - (features(x[:1]).size + transport.size) * np.sum(weights**2)
         sd /= max(spare, _LEAST_SPARE)  # by generalized cross-validation
         return cls(transport, x, log_density, weights, sd)
@@ -297,7 +314,7 @@ def _residuals(
     weights: np.ndarray,
     features: Callable[[np.ndarray], np.ndarray] = _products,
 ) -> np.ndarray:
-    """Return weighted residuals (n,) of the least-squares combination of features in the coordinates of a transport."""
+    """Return weighted residuals (n,) of least squares by features in a transport's coordinates."""
     u, values = transport(x), log_density - transport.log_jacobian(x)
     scale = u.std(axis=0)
     design = features((u - u.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
@@ -305,7 +322,9 @@ def _residuals(
     design, values = root[:, None] * design, root * values
     gram = design.T @ design
     gram[np.diag_indices_from(gram)] += _JITTER * np.trace(gram) / len(gram)
-    return values - design @ linalg.solve(gram, design.T @ values, assume_a="pos", check_finite=False)
+    return values - design @ linalg.solve(
+        gram, design.T @ values, assume_a="pos", check_finite=False
+    )
 
 
 def _fixed(states: np.ndarray) -> Iterator[Funnel]:
@@ -325,21 +344,23 @@ def _moving(states: np.ndarray) -> Iterator[Funnel]:
         sizes = [_size(_guess(states, int(driver), None), states) for driver in moving]
         drivers = moving[np.argsort(sizes)[:_MOST_DRIVERS]]
     for driver in drivers:
-        others = [_guess(states, int(driver), int(location)) for location in moving if location != driver]
+        others = [
+            _guess(states, int(driver), int(location)) for location in moving if location != driver
+        ]
         if others:
             yield min(others, key=lambda funnel: _size(funnel, states))
 
 
 def _size(funnel: Funnel, states: np.ndarray) -> float:
-    """Return the log of the product of the states' standard deviations in the coordinates of a funnel."""
+    """Return the sum of the log standard deviations of the states in a funnel's coordinates."""
     return float(np.sum(np.log(funnel(states).std(axis=0) + 1e-300)))
 
 
 def _guess(states: np.ndarray, driver: int, location: int | None) -> Funnel:
     """Return a funnel with slopes from a regression of log-distances from the center on the driver.
 
-    The center is the mean of the states, most of whose weight is where the scale is small. A location, if there is
-    one, also gets loadings.
+    The center is the mean of the states, most of whose weight is where the scale is small. A
+    location, if there is one, also gets loadings.
     """
     spread = states.std(axis=0)
     origin = float(np.median(states[:, driver]))
@@ -357,31 +378,37 @@ def _guess(states: np.ndarray, driver: int, location: int | None) -> Funnel:
         middle = centers
         if location is not None:
             along = states[:, location, None] - np.sum(weights * states[:, location, None], axis=0)
-            loadings = np.sum(weights * along * (states - centers), axis=0) / np.sum(weights * along**2, axis=0)
+            loadings = np.sum(weights * along * (states - centers), axis=0) / np.sum(
+                weights * along**2, axis=0
+            )
             loadings[[driver, location]] = 0.0
             middle = centers + along * loadings
     if location is None:
         return Funnel(driver, origin, centers, slopes / spread[driver])
     shifts = np.sum(weights * states[:, location, None], axis=0) - centers[location]
-    return Funnel(driver, origin, centers - loadings * shifts, slopes / spread[driver], location, loadings)
+    return Funnel(
+        driver, origin, centers - loadings * shifts, slopes / spread[driver], location, loadings
+    )
 
 
 def _rounded(funnel: Transport) -> Transport:
     """Return a funnel with slopes that are multiples of a half, and whole loadings.
 
-    A log-scale has slope 1, the log of a variance 1/2, that of a precision -1/2, and a mean the loading 1. Deep in the
-    neck, approximate values are not good enough.
+    A log-scale has slope 1, the log of a variance 1/2, that of a precision -1/2, and a mean the
+    loading 1. Deep in the neck, approximate values are not good enough.
     """
     assert isinstance(funnel, Funnel)
     return replace(
-        funnel, slopes=np.round(_STEPS_OF_SLOPE * funnel.slopes) / _STEPS_OF_SLOPE, loadings=np.round(funnel.loadings)
+        funnel,
+        slopes=np.round(_STEPS_OF_SLOPE * funnel.slopes) / _STEPS_OF_SLOPE,
+        loadings=np.round(funnel.loadings),
     )
 
 
 def _refined(guess: _Misfit, states: np.ndarray) -> Transport:
-    """Return the funnel with slopes, centers and loadings for which a quadratic fits best (variable projection).
+    """Return the funnel whose slopes, centers and loadings let a quadratic fit best.
 
-    In more than twelve dimensions it is the guess itself.
+    It is found by variable projection. In more than twelve dimensions it is the guess itself.
     """
     funnel, d = guess.transport, states.shape[1]
     assert isinstance(funnel, Funnel)

@@ -1,12 +1,13 @@
-"""Walls: the boundary of the region of zero density, learned from points of positive and of zero density.
+"""Walls: the boundary of the zero-density region, learned from points of positive and zero density.
 
-The feasible region is an intersection of regions, each given by a linear or a quadratic function h_k > 0 of whitened
-coordinates: c(z) = Π_k σ(h_k(z)) is the probability that the density at z is positive. The regions are added one
-by one, where the previous ones misclassify most points of zero density, as long as the Bayesian information criterion
-falls. It also chooses between linear and quadratic ones.
+The feasible region is an intersection of regions, each given by a linear or a quadratic function
+h_k > 0 of whitened coordinates: c(z) = Π_k σ(h_k(z)) is the probability that the density at z is
+positive. The regions are added one by one, where the previous ones misclassify most points of zero
+density, as long as the Bayesian information criterion falls. It also chooses between linear and
+quadratic ones.
 
-At one point, jitted, the surrogate with a wall is log s(z) + log c(z). Paths use the gradient of log s alone and are
-reflected where c < 1/2, so a wall can be arbitrarily steep.
+At one point, jitted, the surrogate with a wall is log s(z) + log c(z). Paths use the gradient of
+log s alone and are reflected where c < 1/2, so a wall can be arbitrarily steep.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from kmc.surrogate.coordinates.whitening import Whitening, whiten_states
 from kmc.surrogate.known import check_arrays
 
 DEEP = -8.0
-"""Below this log c is its logarithm: a chain at a point that is wrongly considered forbidden must be able to leave it.
-A constant would leave mass behind a wall, as the density that is learned in front of it may rise there, and far."""
+"""Below this log c is its logarithm: a chain at a point that is wrongly considered forbidden must
+be able to leave it. A constant would leave mass behind a wall, as the density that is learned in
+front of it may rise there, and far."""
 
 OUTSIDE = float(np.log(0.5))
 
 # Set by hand.
-_FEWEST = 3  # points of zero density near the states for a wall; fewer say nothing, as models fail at random, too
+# points of zero density near the states for a wall; fewer say nothing, as models fail at random,
+# too
+_FEWEST = 3
 _SHARE = 0.01  # the same, as a fraction of all points there
 _OUTER = 0.98  # quantile of the states' distances from their middle: the outer states
 _REACH = 1.3  # times that distance: nearer points count
@@ -46,7 +50,7 @@ _LEAST_LOG = 1e-9  # smallest distance of a log probability from 0
 
 
 class Regions(NamedTuple):
-    """h_k of coordinates v (n, d): coefficients (k, features) of 1, v and, if curved, of products."""
+    """h_k of coordinates v (n, d): coefficients (k, features) of 1, v and, if curved, products."""
 
     coefficients: np.ndarray
     curved: bool
@@ -100,15 +104,22 @@ class Wall:
             quadratic = 0.5 * (quadratic + quadratic.transpose(0, 2, 1))
         linear = np.ascontiguousarray(coefficients[:, 1 : 1 + d])
         return WallState(
-            np.ascontiguousarray(matrix), shift, np.ascontiguousarray(coefficients[:, 0]), linear, quadratic
+            np.ascontiguousarray(matrix),
+            shift,
+            np.ascontiguousarray(coefficients[:, 0]),
+            linear,
+            quadratic,
         )
 
     def behind(self, u: np.ndarray) -> np.ndarray:
-        """Return whether the chance of a positive density is below one half, at the rows of u (n, d)."""
+        """Return whether the chance of positive density is below a half at the rows of u (n, d)."""
         return self.regions.log_chance(self.whitening(u)) < OUTSIDE
 
     def facts(self, *, bent: bool) -> dict[str, Any]:
-        """Return facts for the results' attributes; ``bent`` says that u is not the user's coordinates."""
+        """Return facts for the results' attributes.
+
+        ``bent`` says that u is not the user's coordinates.
+        """
         words = "a curved surface" if bent else self.description()
         return {"surrogate_wall": words, "surrogate_wall_share": self.share}
 
@@ -141,7 +152,9 @@ def learn_wall(
     rng: np.random.Generator,
     last: Wall | None = None,
 ) -> Wall | None:
-    """Learn the wall between points of positive and of zero density; return None if there is none worth learning.
+    """Learn the wall between points of positive and of zero density.
+
+    Return None if there is none worth learning.
 
     Parameters
     ----------
@@ -169,14 +182,18 @@ def learn_wall(
     whitening = whiten_states(u[inside]) if last is None else last.whitening
     inside, outside = (rng.permutation(rows)[:_MOST] for rows in (inside, outside))
     points = _Points(
-        whitening(u[np.concatenate([inside, outside])]), np.repeat([True, False], [len(inside), len(outside)])
+        whitening(u[np.concatenate([inside, outside])]),
+        np.repeat([True, False], [len(inside), len(outside)]),
     )
-    # The points of both kinds that are closest determine how steep a wall is: all have the same weight.
+    # The points of both kinds that are closest determine how steep a wall is: all have the same
+    # weight.
     if last is not None:
         found = [last.regions]
     else:
         found = [_no_regions(u.shape[1], curved) for curved in (False, True)]
-    grown = [each for each in (_grown(regions, points) for regions in found) if len(each.coefficients)]
+    grown = [
+        each for each in (_grown(regions, points) for regions in found) if len(each.coefficients)
+    ]
     walls = [_moderated(regions, points, rng) for regions in grown]
     if not walls:
         return None
@@ -184,10 +201,13 @@ def learn_wall(
     return Wall(whitening, regions, loss, share)
 
 
-def _moderated(regions: Regions, points: _Points, rng: np.random.Generator) -> tuple[Regions, float]:
-    """Return the regions, less steep if that predicts held-out points better, and the loss of these.
+def _moderated(
+    regions: Regions, points: _Points, rng: np.random.Generator
+) -> tuple[Regions, float]:
+    """Return the regions, less steep if that predicts held-out points better, and their loss.
 
-    Each point is held out once. Fits start from a gentle slope: a steep one that knew all points would stay.
+    Each point is held out once. Fits start from a gentle slope: a steep one that knew all points
+    would stay.
     """
     fold, scales = rng.permutation(len(points.v)) % _FOLDS, np.array(_SCALES)[:, None, None]
     losses = np.zeros((len(scales), len(points.v)))
@@ -197,7 +217,8 @@ def _moderated(regions: Regions, points: _Points, rng: np.random.Generator) -> t
         for row, coefficients in zip(losses, scales * known, strict=True):
             row[out] = _losses(regions._replace(coefficients=coefficients), points.at(out))
     inside = points.inside
-    means = 0.5 * (losses[:, inside].mean(axis=1) + losses[:, ~inside].mean(axis=1))  # kinds have the same weight
+    # kinds have the same weight
+    means = 0.5 * (losses[:, inside].mean(axis=1) + losses[:, ~inside].mean(axis=1))
     best = int(np.argmin(means))
     return regions._replace(coefficients=scales[best] * regions.coefficients), float(means[best])
 
@@ -234,7 +255,10 @@ def _criterion(regions: Regions, points: _Points) -> float:
 
 
 def _one_more(regions: Regions, points: _Points) -> Regions | None:
-    """Add a flat region between the feasible points and the densest side of misclassified ones, or return None."""
+    """Add a flat region between the feasible points and the densest side of misclassified ones.
+
+    Return None if no points are misclassified.
+    """
     v, inside = points
     chance = regions.log_chance(v)
     wrong = np.flatnonzero(~inside & (chance > OUTSIDE))
@@ -267,12 +291,18 @@ def _optimized(regions: Regions, points: _Points) -> Regions:
         chance = np.minimum(log_expit(h).sum(axis=1), -1e-12)
         miss = -np.expm1(chance)
         total = -chance[inside].sum() - np.log(miss[~inside]).sum()
-        weight = np.where(inside, -1.0, np.exp(chance) / miss)[:, None] / (1.0 + np.exp(np.clip(h, -500, 500)))
+        weight = np.where(inside, -1.0, np.exp(chance) / miss)[:, None] / (
+            1.0 + np.exp(np.clip(h, -500, 500))
+        )
         gradient = weight.T @ features + precision * coefficients
         return total + 0.5 * np.sum(precision * coefficients**2), gradient.ravel()
 
     found = optimize.minimize(
-        objective, regions.coefficients.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _ITERATIONS}
+        objective,
+        regions.coefficients.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": _ITERATIONS},
     )
     return regions._replace(coefficients=found.x.reshape(shape))
 
@@ -284,9 +314,9 @@ def _losses(regions: Regions, points: _Points) -> np.ndarray:
 
 
 class WallState(NamedTuple):
-    """log c(z) = Σ_k log σ(h_k), h_k = bias_k + <linear_k, v> + vᵀ quadratic_k v, v = matrix z - shift.
+    """log c(z) = Σ_k log σ(h_k) with h_k = bias_k + <linear_k, v> + vᵀ quadratic_k v.
 
-    ``quadratic`` has no rows if all h are linear.
+    Here v = matrix z - shift. ``quadratic`` has no rows if all h are linear.
     """
 
     matrix: np.ndarray  # (d, d)
@@ -296,7 +326,9 @@ class WallState(NamedTuple):
     quadratic: np.ndarray  # (k, d, d), symmetric, or (0, d, d)
 
 
-NO_WALL = WallState(np.empty((0, 0)), np.empty(0), np.empty(0), np.empty((0, 0)), np.empty((0, 0, 0)))
+NO_WALL = WallState(
+    np.empty((0, 0)), np.empty(0), np.empty(0), np.empty((0, 0)), np.empty((0, 0, 0))
+)
 """For a density that is positive everywhere."""
 
 
@@ -311,13 +343,19 @@ def check_wall_state(wall: WallState, dim: int) -> None:
 
 @njit(allocates=False)
 def slowed(chance):
-    """Return log c for an intersection's ``chance``: algebraic in it below DEEP, with equal value and slope there."""
+    """Return log c for an intersection's ``chance``.
+
+    Below DEEP it is algebraic in the chance, with equal value and slope there.
+    """
     return chance if chance > DEEP else DEEP * (1.0 + np.log(chance / DEEP))
 
 
 @njit(allocates=False)
 def log_chance(wall, z, normal, work):
-    """Return log c(z), slowed, and whether c < 1/2; if so, write the gradient of log c into ``normal`` (d,)."""
+    """Return log c(z), slowed, and whether c < 1/2.
+
+    If so, write the gradient of log c into ``normal`` (d,).
+    """
     d = z.size
     v, slope, product = work[0], work[1], work[2]
     for i in range(d):

@@ -30,11 +30,15 @@ class Whitening:
     @classmethod
     def of(cls, origin: np.ndarray, matrix: np.ndarray) -> Whitening:
         """Return the whitening with this origin and this matrix."""
-        return cls(origin, matrix, np.linalg.inv(matrix))  # SciPy's inverse warns of mere differences in units
+        # SciPy's inverse warns of mere differences in units
+        return cls(origin, matrix, np.linalg.inv(matrix))
 
 
 def whiten_states(states: np.ndarray) -> Whitening:
-    """Return the whitening by the mean and covariance of states (k, d), shrunk a little towards their diagonal."""
+    """Return the whitening by the mean and covariance of states (k, d).
+
+    The covariance is shrunk a little towards its diagonal.
+    """
     d = states.shape[1]
     origin = states.mean(axis=0)
     covariance = np.atleast_2d(np.cov(states.T))

@@ -1,4 +1,4 @@
-"""A surrogate that knows the prior and the likelihood, and learns the outputs of the simulator between them.
+"""A surrogate that knows the prior and likelihood, and learns the simulator's outputs between them.
 
 - What is known: structure (priors, data and likelihoods in plain arrays; a cheap simulator).
 - The first points: climbs.

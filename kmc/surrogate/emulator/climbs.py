@@ -1,6 +1,7 @@
-"""From far starts to the posterior: trust-region steps with linearized outputs, and the exact prior and likelihood.
+"""Climbs from far starts to the posterior by trust-region steps with linearized outputs.
 
-Derivatives of outputs that depend on different inputs come from the same evaluations.
+The prior and the likelihood are exact. Derivatives of outputs that depend on different inputs come
+from the same evaluations.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ class LinearizedClimb:
 class Climbs:
     """Climbs from several starts, side by side.
 
-    Each begins with differences along its inputs, at once along those that no output has in common (Curtis, Powell and
-    Reid 1974, On the estimation of sparse Jacobian matrices). Then a step ends at the maximum of the posterior with
-    linearized outputs, in a cube around the best point that grows and shrinks as in trust-region methods, and each
-    evaluation corrects the derivatives (Broyden 1965, A class of methods for solving nonlinear simultaneous equations),
-    those of each output along its own inputs (Schubert 1970, Modification of a quasi-Newton method for nonlinear
+    Each begins with differences along its inputs, at once along those that no output has in common
+    (Curtis, Powell and Reid 1974, On the estimation of sparse Jacobian matrices). Then a step ends
+    at the maximum of the posterior with linearized outputs, in a cube around the best point that
+    grows and shrinks as in trust-region methods, and each evaluation corrects the derivatives
+    (Broyden 1965, A class of methods for solving nonlinear simultaneous equations), those of each
+    output along its own inputs (Schubert 1970, Modification of a quasi-Newton method for nonlinear
     equations with a sparse Jacobian).
 
     Parameters
@@ -59,7 +61,8 @@ class Climbs:
     rng : Generator
         As many starts more are drawn from the prior.
     most : int
-        Evaluations that all differences together may take; the highest starts come first, and one is always allowed.
+        Evaluations that all differences together may take; the highest starts come first, and one
+        is always allowed.
     """
 
     def __init__(
@@ -74,12 +77,15 @@ class Climbs:
     ):
         self._structure, self._scales = structure, structure.parameters.scales
         self._steps = _DIFFERENCE * self._scales[structure.inputs]
-        self._own = structure.depends[structure.group]  # (n, k), along which inputs an output has a derivative
+        # (n, k), along which inputs an output has a derivative
+        self._own = structure.depends[structure.group]
         self._places = together(structure.depends)
         usable = np.flatnonzero(np.isfinite(values) & np.isfinite(outputs).all(axis=1))
         usable = usable[np.argsort(-values[usable], kind="stable")]
         slopes = np.zeros((outputs.shape[1], len(structure.inputs)))
-        self._climbs = [LinearizedClimb(points[i], float(values[i]), outputs[i], slopes) for i in usable]
+        self._climbs = [
+            LinearizedClimb(points[i], float(values[i]), outputs[i], slopes) for i in usable
+        ]
         more = structure.parameters.draw(rng, len(points))
         self._climbs += [LinearizedClimb(x, -np.inf, outputs[0], slopes, n_steps=-2) for x in more]
         self._climbs = self._climbs[: min(max(most // (int(self._places.max()) + 1), 1), _CLIMBS)]
@@ -89,7 +95,8 @@ class Climbs:
         """Return the points (k, d) to be evaluated next; none if all climbs have ended."""
         self._asked = []
         self._ask()
-        # Corrected derivatives are wrong along a curved ridge, where climbs end too early: the best one gets new ones.
+        # Corrected derivatives are wrong along a curved ridge, where climbs end too early: the best
+        # one gets new ones.
         best = max(self._climbs, key=lambda climb: climb.value)
         if not self._asked and np.isfinite(best.value) and not best.known:
             best.n_steps, best.radius = -1, _RADIUS
@@ -123,20 +130,25 @@ class Climbs:
                     climb.value, climb.eta = float(values[rows][0]), outputs[rows][0]
             elif climb.n_steps == -1:
                 rise = (outputs[rows][self._places] - climb.eta) / self._steps[:, None]
-                climb.slopes, climb.known = np.where(np.isfinite(rise) & self._own.T, rise, 0.0).T.copy(), True
+                climb.slopes, climb.known = (
+                    np.where(np.isfinite(rise) & self._own.T, rise, 0.0).T.copy(),
+                    True,
+                )
             else:
                 self._stepped(climb, points[0], float(values[rows][0]), outputs[rows][0])
             climb.n_steps += 1
 
     def top(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best point (d,), and a root (d, d) of the covariance of the linearized posterior there.
+        """Return the best point (d,), and a root (d, d) of the linearized posterior's covariance.
 
-        Its curvature is bounded below by that of a normal as wide as the prior.
+        The posterior is linearized at that point. Its curvature is bounded below by that of a
+        normal as wide as the prior.
         """
         best = max(self._climbs, key=lambda climb: climb.value)
         state, steps = self._linearized(best), _DIFFERENCE * np.diag(self._scales)
         slopes = [values_and_gradients(state, best.x + sign * steps)[1] for sign in (1, -1)]
-        along = 0.5 * (slopes[1] - slopes[0]) / _DIFFERENCE * self._scales  # curvatures per squared sd of the prior
+        # curvatures per squared sd of the prior
+        along = 0.5 * (slopes[1] - slopes[0]) / _DIFFERENCE * self._scales
         precisions, axes = np.linalg.eigh(0.5 * (along + along.T))
         return best.x, self._scales[:, None] * axes / np.sqrt(np.maximum(precisions, 1.0))
 
@@ -149,7 +161,9 @@ class Climbs:
             for g, own in enumerate(self._structure.depends):
                 rows = np.flatnonzero(self._structure.group == g)
                 scaled = step[own] / self._steps[own] ** 2
-                slopes[np.ix_(rows, own)] += np.outer(missed[rows], scaled / max(scaled @ step[own], 1e-300))
+                slopes[np.ix_(rows, own)] += np.outer(
+                    missed[rows], scaled / max(scaled @ step[own], 1e-300)
+                )
             climb.slopes = slopes
         gain = value - climb.value if known else -np.inf
         if gain < _POOR * climb.promised:
@@ -160,7 +174,7 @@ class Climbs:
             climb.x, climb.value, climb.eta, climb.known = x, value, eta, False
 
     def _best_in_cube(self, climb):
-        """Return the maximum (d,) of the posterior with linearized outputs, and the gain that it promises."""
+        """Return the linearized posterior's maximum (d,), and the gain that it promises."""
         state = self._linearized(climb)
         half = climb.radius * self._scales
 
@@ -204,7 +218,7 @@ class Climbs:
 
 
 def together(depends: np.ndarray) -> np.ndarray:
-    """Return places (k,) of the inputs, from 0, so that no group (g, k) depends on two at the same place.
+    """Place the inputs (k,), from 0, so that no group (g, k) depends on two at the same place.
 
     Examples
     --------

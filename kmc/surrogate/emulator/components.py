@@ -9,13 +9,14 @@ import numpy as np
 from kmc.surrogate.emulator.structure import NORMAL, Data, joined
 
 TRUNCATED = 0.02
-"""Root mean square of what is left out of the outputs, in units of their errors: about so many nats."""
+"""Root mean square of what is left out of outputs, in units of their errors: about so many nats."""
 
 
 class Components(NamedTuple):
-    """Outputs η = offset + basis a, with uncorrelated a whose unit is one standard error of the data.
+    """Outputs η = offset + basis a, with uncorrelated a whose unit is a standard error of the data.
 
-    Outputs that do not matter to the likelihood, and directions in which they do not vary, are left out.
+    Outputs that do not matter to the likelihood, and directions in which they do not vary, are left
+    out.
     """
 
     offset: np.ndarray  # (n,)
@@ -36,7 +37,8 @@ def principal(eta: np.ndarray, weights: np.ndarray, information: np.ndarray) -> 
 
     References
     ----------
-    Higdon, Gattiker, Williams and Rightley (2008), Computer model calibration using high-dimensional output, JASA 103.
+    Higdon, Gattiker, Williams and Rightley (2008), Computer model calibration using
+    high-dimensional output, JASA 103.
 
     Examples
     --------
@@ -58,20 +60,28 @@ def principal(eta: np.ndarray, weights: np.ndarray, information: np.ndarray) -> 
 
 
 def compressed(data: Data, found: Components) -> tuple[Data, np.ndarray, np.ndarray]:
-    """Return data, offset and basis of which the likelihood is the same function of the components, with fewer data.
+    """Return data, offset and basis of which the likelihood is the same function of the components.
 
-    Of n normal data with one variance v, -n log(2πv)/2 - |y - η|²/2v depends on the k components by a quadratic
-    function alone: k data with the same variance have it, with one more for the rest of the squares, which repeats the
-    first term. Data with known variances that differ are brought to the same one.
+    The data are fewer than the given ones. Of n normal data with one variance v, -n log(2πv)/2 -
+    |y - η|²/2v depends on the k components by a quadratic function alone: k data with the same
+    variance have it, with one more for the rest of the squares, which repeats the first term. Data
+    with known variances that differ are brought to the same one.
     """
     kept, parts = np.ones(len(data.observed), bool), []
     unknown = np.any(data.scales >= 0, axis=1)
-    simple = (data.kinds == NORMAL) & (data.relative == 0.0) & ~np.any(data.relative_scales >= 0, axis=1)
+    simple = (
+        (data.kinds == NORMAL) & (data.relative == 0.0) & ~np.any(data.relative_scales >= 0, axis=1)
+    )
     keys = np.column_stack([data.scales, np.where(unknown, data.variances, 1.0)])
     for key in np.unique(keys[simple], axis=0):
         rows = np.flatnonzero(simple & np.all(keys == key, axis=1))
-        scale = np.where(unknown[rows], 1.0, 1.0 / np.sqrt(np.maximum(data.variances[rows], 1e-300)))
-        basis, misfit = scale[:, None] * found.basis[rows], scale * (data.observed[rows] - found.offset[rows])
+        scale = np.where(
+            unknown[rows], 1.0, 1.0 / np.sqrt(np.maximum(data.variances[rows], 1e-300))
+        )
+        basis, misfit = (
+            scale[:, None] * found.basis[rows],
+            scale * (data.observed[rows] - found.offset[rows]),
+        )
         if len(rows) <= basis.shape[1] + 1:
             continue
         orthogonal, root = np.linalg.qr(basis)

@@ -1,14 +1,15 @@
 """A surrogate of the log-density by way of the outputs: they are regressed, and the rest is known.
 
-Components of the outputs, in units of the data's standard errors, are regressed on the coordinates that they depend on,
-all by one Gaussian process; or those of each group of outputs that depend on the same coordinates, by one of their own.
-The log-density that they imply has the derivatives c along the components, so that to the second order its variance is
-σ² |c|² + k σ⁴ / 2 where the k components have the variance σ², summed over the groups.
+Components of the outputs, in units of the data's standard errors, are regressed on the coordinates
+that they depend on, all by one Gaussian process; or those of each group of outputs that depend on
+the same coordinates, by one of their own. The log-density that they imply has the derivatives c
+along the components, so that to the second order its variance is σ² |c|² + k σ⁴ / 2 where the k
+components have the variance σ², summed over the groups.
 
-With a cheap simulator of the same outputs, its difference from the simulator is regressed first. Where the cheap one
-was called, outputs are its own with the difference that is predicted, and the variances of both regressions add up, as
-in Kennedy and O'Hagan (2000), Predicting the output from a complex computer code when fast approximations are
-available, Biometrika 87.
+With a cheap simulator of the same outputs, its difference from the simulator is regressed first.
+Where the cheap one was called, outputs are its own with the difference that is predicted, and the
+variances of both regressions add up, as in Kennedy and O'Hagan (2000), Predicting the output from a
+complex computer code when fast approximations are available, Biometrika 87.
 """
 
 from __future__ import annotations
@@ -24,17 +25,29 @@ from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
 from kmc.surrogate.emulator.components import Components, compressed, principal
-from kmc.surrogate.emulator.jit_state import EmulatorJitState, log_densities, slopes_along_components
+from kmc.surrogate.emulator.jit_state import (
+    EmulatorJitState,
+    log_densities,
+    slopes_along_components,
+)
 from kmc.surrogate.emulator.jit_state import Group as JitGroup
-from kmc.surrogate.emulator.structure import FRESH, SMALLEST, Approximation, Group, Structure, information, joined
+from kmc.surrogate.emulator.structure import (
+    FRESH,
+    SMALLEST,
+    Approximation,
+    Group,
+    Structure,
+    information,
+    joined,
+)
 from kmc.surrogate.known import constrained, no_splines
 from kmc.surrogate.mass import deepest, full_depth, temperature_of
 from kmc.surrogate.process import REACH, Process, Seen
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
 
 TOLERANCE = 0.05
-"""Error allowed in the components of points that are deeper than typical ones, relative to their distance from the data
-in standard errors."""
+"""Error allowed in the components of points that are deeper than typical ones, relative to their
+distance from the data in standard errors."""
 
 _SEARCHED = 400  # most points of a search for hyperparameters
 _CHEAP = 300  # most points of a cheap simulator in a regression
@@ -53,13 +66,21 @@ class OfGroup:
         """Return the standard deviations of the components at the rows of x (n, d), (n,)."""
         inner = x[:, self.group.inputs]
         sd = self.regression.standard_deviations(inner)
-        return sd if self.difference is None else np.hypot(sd, self.difference.standard_deviations(inner))
+        return (
+            sd
+            if self.difference is None
+            else np.hypot(sd, self.difference.standard_deviations(inner))
+        )
 
     def covariances(self, x: np.ndarray) -> np.ndarray:
         """Return the covariances of the components at the rows of x (n, d), (n, n)."""
         inner = x[:, self.group.inputs]
         joint = self.regression.conditional(inner).covariances()
-        return joint if self.difference is None else joint + self.difference.conditional(inner).covariances()
+        return (
+            joint
+            if self.difference is None
+            else joint + self.difference.conditional(inner).covariances()
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +93,10 @@ class Emulated(Process):
     reaches_far: ClassVar[bool] = True
 
     def heights(self, x: np.ndarray) -> np.ndarray:
-        """Return the log-density at the rows of x (n, d), see :class:`kmc.surrogate.process.Process`."""
+        """Return the log-density at the rows of x (n, d).
+
+        See :class:`kmc.surrogate.process.Process`.
+        """
         return self.log_density(x) - self.highest / self.temperature
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
@@ -92,14 +116,18 @@ class Emulated(Process):
         return covariances
 
     def _slopes(self, x):
-        """Yield each group's regressions, and the gradients (n, c) of the log-density along its components."""
+        """Yield each group's regressions and log-density gradients (n, c) along its components."""
         slopes = slopes_along_components(self.jit_state, self.coordinates(x))[1]
         ends = np.cumsum([own.components.basis.shape[1] for own in self.regressions])
         yield from zip(self.regressions, np.split(slopes, ends[:-1], axis=1), strict=True)
 
     def facts(self, draws: np.ndarray) -> dict[str, Any]:
         """Return facts for the results' attributes."""
-        facts = {"surrogate_trend_sd": 0.0, "surrogate_metric_spread": 1.0, "surrogate_driver": None}
+        facts = {
+            "surrogate_trend_sd": 0.0,
+            "surrogate_metric_spread": 1.0,
+            "surrogate_driver": None,
+        }
         return facts | {"surrogate_components": len(self.jit_state.constant)}
 
 
@@ -112,10 +140,17 @@ class Emulator:
 
     def first(self, seen: Seen, rng: np.random.Generator) -> Emulated:
         """Fit in units of the standard deviations of the points."""
-        return self._fit(seen, scaled_coordinates(seen.points), [_Starts()] * len(self.structure.depends))
+        return self._fit(
+            seen, scaled_coordinates(seen.points), [_Starts()] * len(self.structure.depends)
+        )
 
-    def again(self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Emulated:
-        """Search for hyperparameters, from the last ones and ``start``, in coordinates in which draws are white."""
+    def again(
+        self, seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator
+    ) -> Emulated:
+        """Search for hyperparameters, from the last ones and ``start``.
+
+        The search is in coordinates in which draws are white.
+        """
         self._call_at_draws(seen, rng)
         return self._fit(seen, _whitened(seen, last), _last_starts(last, start))
 
@@ -124,7 +159,10 @@ class Emulator:
         return self._fit(seen, _whitened(seen, last), _last_starts(last), search=False)
 
     def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Emulated:
-        """Search for hyperparameters, in coordinates in which draws of another kind of process are white."""
+        """Search for hyperparameters.
+
+        The search is in coordinates in which draws of another kind of process are white.
+        """
         self._call_at_draws(seen, rng)
         return self._fit(seen, _whitened(seen, other), [_Starts()] * len(self.structure.depends))
 
@@ -132,7 +170,14 @@ class Emulator:
         if self.approximation is not None:
             self.approximation.at(rng.permutation(np.unique(seen.draws, axis=0))[:FRESH])
 
-    def _fit(self, seen: Seen, coordinates: Coordinates, starts: Sequence[_Starts], *, search: bool = True) -> Emulated:
+    def _fit(
+        self,
+        seen: Seen,
+        coordinates: Coordinates,
+        starts: Sequence[_Starts],
+        *,
+        search: bool = True,
+    ) -> Emulated:
         dim, enough = seen.points.shape[1], 2 * self.structure.most_inputs + 4
         assert seen.outputs is not None
         usable = np.isfinite(seen.values) & np.isfinite(seen.outputs).all(axis=1)
@@ -153,21 +198,34 @@ class Emulator:
             both = np.isfinite(outputs).all(axis=1)
         if self.approximation is not None and both.any():
             gap = _Regressed(data.x[both], data.eta[both] - outputs[both], data.depth[both])
-            places, outputs, errors, differences = self._approximated(gap, information, coordinates, each, search)
+            places, outputs, errors, differences = self._approximated(
+                gap, information, coordinates, each, search
+            )
             more = (highest - log_densities(self.structure, places, outputs)) / temperature
             kept = np.flatnonzero(more < deepest(dim))
             kept = kept[np.argsort(more[kept], kind="stable")]
-            kept = kept[np.unique(np.linspace(0, max(len(kept) - 1, 0), min(len(kept), _CHEAP)).astype(int))]
+            kept = kept[
+                np.unique(np.linspace(0, max(len(kept) - 1, 0), min(len(kept), _CHEAP)).astype(int))
+            ]
             data = data.with_more(places[kept], outputs[kept], more[kept])
-            noises = [np.append(noises[0], np.hypot(_noise(more[kept], dim), error[kept])) for error in errors]
+            noises = [
+                np.append(noises[0], np.hypot(_noise(more[kept], dim), error[kept]))
+                for error in errors
+            ]
         parts = [
-            OfGroup(group, *_regression(group, data, noise, information, coordinates, own.values, search), difference)
+            OfGroup(
+                group,
+                *_regression(group, data, noise, information, coordinates, own.values, search),
+                difference,
+            )
             for (group, own), noise, difference in zip(each, noises, differences, strict=True)
         ]
         near = data.x[data.depth < 2.0 * full_depth(dim)]
         near = near if len(near) >= 2 * dim else data.x[: 2 * dim]
         reach = REACH * float(np.linalg.norm(coordinates.map(near), axis=1).max())
-        regression = max((part.regression for part in parts), key=lambda one: one.hyperparameters.noise)
+        regression = max(
+            (part.regression for part in parts), key=lambda one: one.hyperparameters.noise
+        )
         return Emulated(
             transport=IDENTITY,
             whitening=Whitening.of(coordinates.center, coordinates.whitening.T),
@@ -185,7 +243,10 @@ class Emulator:
         )
 
     def _approximated(self, gap: _Regressed, information, coordinates, each, search):
-        """Return outputs (m, n) where the cheap simulator was called, each group's errors, and what corrects them."""
+        """Return outputs (m, n) where the cheap simulator was called.
+
+        Also return each group's errors, and what corrects the outputs.
+        """
         assert self.approximation is not None
         x, eta = self.approximation.points, self.approximation.outputs
         known = {row.tobytes() for row in gap.x}
@@ -194,9 +255,13 @@ class Emulator:
         errors, differences = [], []
         for group, own in each:
             noise = _noise(gap.depth, x.shape[1])
-            found, difference = _regression(group, gap, noise, information, coordinates, own.difference, search)
+            found, difference = _regression(
+                group, gap, noise, information, coordinates, own.difference, search
+            )
             inner = x[:, group.inputs]
-            eta[:, group.rows] = eta[:, group.rows] + found.offset + difference.values(inner) @ found.basis.T
+            eta[:, group.rows] = (
+                eta[:, group.rows] + found.offset + difference.values(inner) @ found.basis.T
+            )
             errors.append(difference.standard_deviations(inner))
             differences.append(difference)
         return x, eta, errors, differences
@@ -212,14 +277,23 @@ class Emulator:
 
         variances = data.variances + squares(data.scales)
         relative = data.relative + squares(data.relative_scales)
-        shapes = np.where(data.shape_columns >= 0, np.maximum(theta[data.shape_columns], SMALLEST), data.shapes)
+        shapes = np.where(
+            data.shape_columns >= 0, np.maximum(theta[data.shape_columns], SMALLEST), data.shapes
+        )
         each = zip(data.kinds, eta, variances, relative, shapes, strict=True)
         return np.array([information(*one) for one in each])
 
-    def _state(self, coordinates: Coordinates, parts: Sequence[OfGroup], temperature: float, reach: float):
-        reduced = [compressed(self.structure.data.at(part.group.rows), part.components) for part in parts]
+    def _state(
+        self, coordinates: Coordinates, parts: Sequence[OfGroup], temperature: float, reach: float
+    ):
+        reduced = [
+            compressed(self.structure.data.at(part.group.rows), part.components) for part in parts
+        ]
         return EmulatorJitState.of(
-            [_jit_group(part, *outputs) for part, (_, *outputs) in zip(parts, reduced, strict=True)],
+            [
+                _jit_group(part, *outputs)
+                for part, (_, *outputs) in zip(parts, reduced, strict=True)
+            ],
             origin=coordinates.center.copy(),
             back=np.ascontiguousarray(coordinates.inverse),
             parameters=self.structure.parameters,
@@ -232,7 +306,7 @@ class Emulator:
 
 
 class _Starts(NamedTuple):
-    """Where searches for hyperparameters of a group begin: those of its outputs, and of their difference."""
+    """Where searches for a group's hyperparameters begin: for its outputs and their difference."""
 
     values: Sequence[Hyperparameters] = STARTS[:2]
     difference: Sequence[Hyperparameters] = STARTS[:2]
@@ -265,7 +339,9 @@ def _noise(depth, dim):
     return TOLERANCE * np.sqrt(2.0 * np.maximum(depth - full_depth(dim), 0.0))
 
 
-def _regression(group, data, noise, information, coordinates, starts, search) -> tuple[Components, Regression]:
+def _regression(
+    group, data, noise, information, coordinates, starts, search
+) -> tuple[Components, Regression]:
     """Return the components of a group's outputs, and their regression.
 
     Its hyperparameters are searched for from the starts, or are the first of these.
@@ -308,11 +384,18 @@ def _jit_group(part: OfGroup, offset: np.ndarray, basis: np.ndarray) -> JitGroup
 
 
 def _whitened(seen, last) -> Coordinates:
-    """Return coordinates in which draws are white; of those that are stuck, the last coordinates know more."""
+    """Return coordinates in which draws are white.
+
+    Of draws that are stuck, the last coordinates know more.
+    """
     distinct = np.unique(seen.draws, axis=0)
     dim = distinct.shape[1]
     old = last.whitening.inverse
-    scatter = np.cov(distinct.T).reshape(dim, dim) * len(distinct) if len(distinct) > 1 else np.zeros((dim, dim))
+    scatter = (
+        np.cov(distinct.T).reshape(dim, dim) * len(distinct)
+        if len(distinct) > 1
+        else np.zeros((dim, dim))
+    )
     root = np.linalg.cholesky((scatter + dim * old @ old.T) / (len(distinct) + dim))
     return Coordinates(distinct.mean(axis=0), np.linalg.inv(root).T, np.eye(dim))
 

@@ -1,13 +1,14 @@
 """The posterior that emulated outputs imply, at one point, jitted: its log-density and gradient.
 
-In the coordinates z of the draws, x = origin + z back. With v = (x_inputs - center) whitening and w = v metric, outputs
-on the scale of their likelihood are η = offset + basis a, with the components
+In the coordinates z of the draws, x = origin + z back. With v = (x_inputs - center) whitening and w
+= v metric, outputs on the scale of their likelihood are η = offset + basis a, with the components
 
     a = constant + C φ(v),   φ = (v_i, v_i v_j for i <= j, k(w, w_j) for each simulation j)
 
-with the Matérn and the bent kernel of :mod:`kmc.surrogate.covariance`. Outputs that depend on the same inputs are a
-group, and all this is a group's own. Then log s is the log-likelihood of all η plus what is known, all divided by the
-temperature. Outside of a ball it falls as the density of a log-density alone does.
+with the Matérn and the bent kernel of :mod:`kmc.surrogate.covariance`. Outputs that depend on the
+same inputs are a group, and all this is a group's own. Then log s is the log-likelihood of all η
+plus what is known, all divided by the temperature. Outside of a ball it falls as the density of a
+log-density alone does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from kmc.kernels.exponentials import exponential
 from kmc.njit import dot, njit
 from kmc.surrogate.coordinates.noncentered import LARGEST_SD, SMALLEST_SD
 from kmc.surrogate.coordinates.walls import WallState, barrier, check_wall_state
-from kmc.surrogate.emulator.structure import BINOMIAL, SMALLEST, Data, Parameters, Structure, log_likelihood
+from kmc.surrogate.emulator.structure import (
+    BINOMIAL,
+    SMALLEST,
+    Data,
+    Parameters,
+    Structure,
+    log_likelihood,
+)
 from kmc.surrogate.known import check_arrays, check_columns, check_splines, constrained
 from kmc.surrogate.known import value_and_gradient as known
 
@@ -30,7 +38,10 @@ _MOST = 2**40  # numbers of inputs, components, simulations or data of a group
 
 
 class Group(NamedTuple):
-    """The regression of a group's components, and its outputs; coefficients C of features and of sections are apart."""
+    """The regression of a group's components, and its outputs.
+
+    The coefficients C of features and of sections are apart.
+    """
 
     inputs: np.ndarray  # (p,) of int
     center: np.ndarray  # (p,)
@@ -49,9 +60,10 @@ class Group(NamedTuple):
 
 
 class EmulatorJitState(NamedTuple):
-    """See above. Arrays of all groups are one after the other: compiled code is the same for any number of groups.
+    """See above; arrays of all groups are one after the other.
 
-    Data, outputs and components are in the order of the groups.
+    So compiled code is the same for any number of groups. Data, outputs and components are in the
+    order of the groups.
     """
 
     origin: np.ndarray  # (d,)
@@ -81,15 +93,19 @@ class EmulatorJitState(NamedTuple):
     @classmethod
     def of(cls, groups: Sequence[Group], **others: Any) -> EmulatorJitState:
         """Return the state of these groups."""
-        sizes = [(len(one.center), len(one.constant), one.sections.shape[1], len(one.offset)) for one in groups]
+        sizes = [
+            (len(one.center), len(one.constant), one.sections.shape[1], len(one.offset))
+            for one in groups
+        ]
         joined: dict[str, Any] = {
-            name: np.concatenate([np.ravel(getattr(one, name)) for one in groups]) for name in Group._fields
+            name: np.concatenate([np.ravel(getattr(one, name)) for one in groups])
+            for name in Group._fields
         }
         return cls(sizes=np.array(sizes, np.int64), **joined, **others)
 
 
 def check_emulator_state(state: EmulatorJitState, dim: int) -> None:
-    """Raise a ValueError if loops over the arrays would leave them, which compiled code does not notice."""
+    """Raise a ValueError if loops would leave the arrays, which compiled code does not notice."""
     check_columns("sizes", state.sizes, (*np.shape(state.sizes)[:1], 4), 1, _MOST)
     sizes = state.sizes.tolist()  # whole numbers that do not overflow
     lengths = dict.fromkeys(("rate", "matern", "bent", "spread"), len(sizes))
@@ -128,18 +144,26 @@ def _check_known(parameters, data, n, dim):
     check_arrays(parameters, {"quantiles": (dim, parameters.quantiles.shape[-1])})
     parameters.noncentered.check(dim)
     check_splines(parameters.known, dim)
-    check_arrays(data, dict.fromkeys(("observed", "constants", "variances", "relative", "shapes", "repeats"), (n,)))
+    check_arrays(
+        data,
+        dict.fromkeys(
+            ("observed", "constants", "variances", "relative", "shapes", "repeats"), (n,)
+        ),
+    )
     check_columns("kinds", data.kinds, (n,), 0, BINOMIAL)
     check_columns("scales", data.scales, (n, *data.scales.shape[1:2]), -1, dim - 1)
-    check_columns("relative_scales", data.relative_scales, (n, *data.relative_scales.shape[1:2]), -1, dim - 1)
+    check_columns(
+        "relative_scales", data.relative_scales, (n, *data.relative_scales.shape[1:2]), -1, dim - 1
+    )
     check_columns("shape_columns", data.shape_columns, (n,), -1, dim - 1)
 
 
 @njit()
 def workspace(state):
-    """Return scratch arrays for :func:`value_and_gradient` and for the wall, and where each group begins in all arrays.
+    """Return scratch arrays for :func:`value_and_gradient` and for the wall.
 
-    The places are those of p, p², c, c k, c m, p m, n, n c, k and m numbers, with k features.
+    Also return where each group begins in all arrays. The places are those of p, p², c, c k, c m,
+    p m, n, n c, k and m numbers, with k features.
     """
     starts = np.zeros((len(state.sizes) + 1, 10), np.int64)
     for g in range(len(state.sizes)):
@@ -235,7 +259,14 @@ def value_and_gradient(state, z, gradient, work):
     """Return log s(z) without the wall, and write its gradient into ``gradient`` (d,)."""
     vectors, _, _, _, outputs, _, starts = work
     d = z.size
-    x, along, theta, slopes, along_theta, u = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
+    x, along, theta, slopes, along_theta, u = (
+        vectors[0],
+        vectors[1],
+        vectors[2],
+        vectors[3],
+        vectors[4],
+        vectors[5],
+    )
     dot(z, state.back, x)
     for i in range(d):
         x[i] += state.origin[i]
@@ -271,7 +302,7 @@ def value_and_gradient(state, z, gradient, work):
 
 @njit(allocates=False)
 def _outputs(group, x, own):
-    """Write the features, the kernels and their slopes, the components and the outputs η of a group at x."""
+    """Write a group's features, kernels and their slopes, components and outputs η at x."""
     p, m = group.center.size, group.centers.shape[1]
     v, w, phi, a, eta = own.v, own.w, own.phi, own.a, own.eta
     k, decays, products, centers = own.k, own.decays, own.products, group.centers
@@ -344,7 +375,10 @@ def _mean_and_sd(parameters, i, theta):
 
 @njit(allocates=False)
 def _likelihood(data, outputs, theta, along_theta):
-    """Return the log-likelihood of η, write its gradient into ``outputs``, and add that along θ to ``along_theta``."""
+    """Return the log-likelihood of η, and write its gradient into ``outputs``.
+
+    Add the gradient along θ to ``along_theta``.
+    """
     eta, along = outputs[0], outputs[1]
     total = 0.0
     for i in range(eta.size):
@@ -376,7 +410,14 @@ def _likelihood(data, outputs, theta, along_theta):
 def _pull_back(group, own):
     """Write the gradient of the log-likelihood along v and along the components of a group."""
     p, m = group.center.size, group.centers.shape[1]
-    v, w, along_v, along_w, along_phi, along_k = own.v, own.w, own.along_v, own.along_w, own.along_phi, own.k
+    v, w, along_v, along_w, along_phi, along_k = (
+        own.v,
+        own.w,
+        own.along_v,
+        own.along_w,
+        own.along_phi,
+        own.k,
+    )
     decays, products, centers, metric = own.decays, own.products, group.centers, group.metric
     dot(own.along_eta, group.basis, own.along_a)
     dot(own.along_a, group.polynomial, along_phi)
@@ -419,9 +460,15 @@ def slopes_along_components(state, points):
 
 @njit()
 def log_densities(structure, points, eta):
-    """Return the log-density (k,) at points x (k, d) where the outputs are η (k, n), without an emulator."""
+    """Return log-densities (k,) at points x (k, d) with outputs η (k, n), without an emulator."""
     d, n = points.shape[1], eta.shape[1]
-    theta, slopes, along, u, along_theta = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    theta, slopes, along, u, along_theta = (
+        np.empty(d),
+        np.empty(d),
+        np.empty(d),
+        np.empty(d),
+        np.empty(d),
+    )
     outputs, found = np.empty((3, n)), np.empty(len(points))
     for i in range(len(points)):
         outputs[0] = eta[i]

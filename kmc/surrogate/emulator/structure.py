@@ -1,10 +1,13 @@
-"""What is known of a model with a simulator, as arrays that jitted loops read: priors, transforms, data, likelihoods.
+"""What is known of a model with a simulator, as arrays that jitted loops read.
+
+These are priors, transforms, data and likelihoods.
 
 There may also be a cheap simulator of the same outputs, which may be called at any point.
 
-Log-likelihoods of single numbers are functions of η, the output on the scale that suits its likelihood: the output
-itself for normal and Student-t errors, its logarithm for log-normal errors and for counts, and the logit of a
-probability. So outputs that have to be positive are positive wherever the emulator goes.
+Log-likelihoods of single numbers are functions of η, the output on the scale that suits its
+likelihood: the output itself for normal and Student-t errors, its logarithm for log-normal errors
+and for counts, and the logit of a probability. So outputs that have to be positive are positive
+wherever the emulator goes.
 """
 
 from __future__ import annotations
@@ -32,14 +35,16 @@ _DRAWS = 2000  # of the prior, for its scales
 
 
 class Parameters(NamedTuple):
-    """The parameters θ_i, each a function of one coordinate x_i, and the log-density that does not need the simulator.
+    """The parameters θ_i and the log-density that does not need the simulator.
 
-    That is the prior with the log-Jacobian. It is a sum of functions of one number each, of x_i or of u_i =
-    (x_i - m_i) / s_i, where a hierarchical prior has the mean m_i and the standard deviation s_i.
+    Each θ_i is a function of one coordinate x_i. The log-density is the prior with the
+    log-Jacobian. It is a sum of functions of one number each, of x_i or of u_i = (x_i - m_i) / s_i,
+    where a hierarchical prior has the mean m_i and the standard deviation s_i.
     """
 
     transforms: Transforms
-    means: np.ndarray  # (d,) of int, as the next two see :class:`kmc.surrogate.coordinates.noncentered.NonCentered`
+    # (d,) of int, as the next two see :class:`kmc.surrogate.coordinates.noncentered.NonCentered`
+    means: np.ndarray
     sds: np.ndarray  # (d,) of int
     numbers: np.ndarray  # (d, 2)
     known: Splines  # of u
@@ -57,7 +62,9 @@ class Parameters(NamedTuple):
         if self.noncentered.size:
             quantiles = np.sort(self.draw(np.random.default_rng(0), _DRAWS), axis=0).T
         levels = np.linspace(0.0, 1.0, quantiles.shape[1])
-        return np.array([0.5 * np.diff(np.interp([0.16, 0.84], levels, own))[0] for own in quantiles])
+        return np.array(
+            [0.5 * np.diff(np.interp([0.16, 0.84], levels, own))[0] for own in quantiles]
+        )
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Draw points x (n, d) from the prior, about."""
@@ -69,8 +76,8 @@ class Parameters(NamedTuple):
 class Data(NamedTuple):
     """Data y, and their distribution.
 
-    Variances are sums of constants and of squares of parameters. ``shapes`` are degrees of freedom, dispersions, or
-    numbers of trials. Of the columns, -1 means none.
+    Variances are sums of constants and of squares of parameters. ``shapes`` are degrees of freedom,
+    dispersions, or numbers of trials. Of the columns, -1 means none.
     """
 
     kinds: np.ndarray  # (n,) of int
@@ -97,7 +104,9 @@ def joined(parts: Sequence[Data]) -> Data:
         if arrays[0].ndim == 1:
             return np.concatenate(arrays)
         width = max(array.shape[1] for array in arrays)
-        return np.concatenate([np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=-1) for a in arrays])
+        return np.concatenate(
+            [np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=-1) for a in arrays]
+        )
 
     return Data(*(np.ascontiguousarray(together(name)) for name in Data._fields))
 
@@ -121,7 +130,10 @@ class Structure(NamedTuple):
     @property
     def groups(self) -> list[Group]:
         """The groups, in order."""
-        return [Group(np.flatnonzero(self.group == g), self.inputs[own]) for g, own in enumerate(self.depends)]
+        return [
+            Group(np.flatnonzero(self.group == g), self.inputs[own])
+            for g, own in enumerate(self.depends)
+        ]
 
     @property
     def most_inputs(self) -> int:
@@ -133,9 +145,9 @@ class Structure(NamedTuple):
 def log_likelihood(kind, y, eta, variance, relative, shape, repeats):
     """Return the log-likelihood, and its derivatives along η, the two variances and the shape.
 
-    The variance of normal and Student-t errors is ``variance`` + ``relative`` η²; the term of normal ones that has its
-    logarithm is repeated ``repeats`` times more. Terms that depend on the data alone
-    are left out.
+    The variance of normal and Student-t errors is ``variance`` + ``relative`` η²; the term of
+    normal ones that has its logarithm is repeated ``repeats`` times more. Terms that depend on the
+    data alone are left out.
     """
     if kind <= 1:
         total = max(variance + relative * eta * eta, SMALLEST)
@@ -143,15 +155,29 @@ def log_likelihood(kind, y, eta, variance, relative, shape, repeats):
         square = error * error / total
         if kind == 0:
             value = -0.5 * ((1.0 + repeats) * np.log(2.0 * np.pi * total) + square)
-            along, along_total, along_shape = error / total, 0.5 * (square - 1.0 - repeats) / total, 0.0
+            along, along_total, along_shape = (
+                error / total,
+                0.5 * (square - 1.0 - repeats) / total,
+                0.0,
+            )
         else:
             value = math.lgamma(0.5 * (shape + 1.0)) - math.lgamma(0.5 * shape)
-            value -= 0.5 * np.log(np.pi * shape * total) + 0.5 * (shape + 1.0) * np.log1p(square / shape)
+            value -= 0.5 * np.log(np.pi * shape * total) + 0.5 * (shape + 1.0) * np.log1p(
+                square / shape
+            )
             weight = (shape + 1.0) / (shape + square)
             along, along_total = weight * error / total, 0.5 * (weight * square - 1.0) / total
-            along_shape = 0.5 * (_digamma(0.5 * (shape + 1.0)) - _digamma(0.5 * shape) - 1.0 / shape)
+            along_shape = 0.5 * (
+                _digamma(0.5 * (shape + 1.0)) - _digamma(0.5 * shape) - 1.0 / shape
+            )
             along_shape += 0.5 * (weight * square / shape - np.log1p(square / shape))
-        return value, along + along_total * 2.0 * relative * eta, along_total, along_total * eta * eta, along_shape
+        return (
+            value,
+            along + along_total * 2.0 * relative * eta,
+            along_total,
+            along_total * eta * eta,
+            along_shape,
+        )
     inside = abs(eta) < LARGEST
     eta = min(max(eta, -LARGEST), LARGEST)
     along_shape = 0.0
@@ -163,7 +189,12 @@ def log_likelihood(kind, y, eta, variance, relative, shape, repeats):
         value = math.lgamma(y + shape) - math.lgamma(shape) - shape * np.log1p(mean / shape)
         value += y * (eta - np.log(mean + shape))
         along = shape * (y - mean) / (mean + shape)
-        along_shape = _digamma(y + shape) - _digamma(shape) - np.log1p(mean / shape) + (mean - y) / (mean + shape)
+        along_shape = (
+            _digamma(y + shape)
+            - _digamma(shape)
+            - np.log1p(mean / shape)
+            + (mean - y) / (mean + shape)
+        )
     else:
         value = y * eta - shape * (max(eta, 0.0) + np.log1p(np.exp(-abs(eta))))
         along = y - shape / (1.0 + np.exp(-eta))
@@ -192,7 +223,9 @@ def _digamma(x):
 
 
 class Approximation:
-    """Outputs of a cheap simulator, each computed once: the surrogate learns the difference from the simulator.
+    """Outputs of a cheap simulator, each computed once.
+
+    The surrogate learns the difference from the simulator.
 
     Parameters
     ----------
@@ -228,6 +261,7 @@ class Approximation:
             usable = np.isfinite(outputs).all(axis=1)
             before = (self.points, self.outputs) if self.points.size else (points[:0], outputs[:0])
             self.points, self.outputs = (
-                np.vstack([old, more[usable]]) for old, more in zip(before, (points, outputs), strict=True)
+                np.vstack([old, more[usable]])
+                for old, more in zip(before, (points, outputs), strict=True)
             )
         return np.array([self._found[row.tobytes()] for row in x])

@@ -121,7 +121,9 @@ def dying_far_out(x):
 def gone(pid):
     """Whether a process has ended, including a zombie."""
     if os.name == "nt":  # where os.kill would end it
-        listed = subprocess.run(["tasklist", "/nh", "/fi", f"pid eq {pid}"], capture_output=True, text=True)
+        listed = subprocess.run(
+            ["tasklist", "/nh", "/fi", f"pid eq {pid}"], capture_output=True, text=True
+        )
         return str(pid) not in listed.stdout
     try:
         os.kill(pid, 0)

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.packages
 def client():
     """In this process: quick to start."""
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -32,7 +34,9 @@ def client():
 @pytest.fixture(scope="module")
 def processes():
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -77,7 +81,9 @@ def test_a_cluster_may_grow_and_shrink_and_retire_workers(monkeypatch):
     asked = settings("kernel-hmc", max_evaluations=200)
     counts = set()
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
 
@@ -91,7 +97,9 @@ def test_a_cluster_may_grow_and_shrink_and_retire_workers(monkeypatch):
                 client.wait_for_workers(3)
 
         found = kmc.sample(log_density, executor=client, callback=resize, **asked)
-    np.testing.assert_array_equal(found.posterior["x"], kmc.sample(log_density, **asked).posterior["x"])
+    np.testing.assert_array_equal(
+        found.posterior["x"], kmc.sample(log_density, **asked).posterior["x"]
+    )
     assert counts >= {1, 2, 3} and found.attrs["workers"] == 2
 
 
@@ -99,7 +107,9 @@ def test_failures_carry_their_parameters(client):
     model = Model(models.raising, dim=2)
     with DaskExecutor(client).open(model) as mapper:
         evaluate = Evaluator(model, mapper)
-        with pytest.raises(EvaluationError, match=r"UnpicklableError: this and that, at x = \[0.4, 0.5\]") as caught:
+        with pytest.raises(
+            EvaluationError, match=r"UnpicklableError: this and that, at x = \[0.4, 0.5\]"
+        ) as caught:
             evaluate(POINTS)
     np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
     assert evaluate.n_evaluations == 6
@@ -109,7 +119,9 @@ def test_failures_carry_their_parameters(client):
 def test_one_that_takes_too_long_ends_the_run_and_its_process(client, tmp_path):
     with DaskExecutor(client, timeout=0.3).open(Model(models.Hung(tmp_path), dim=2)) as mapper:
         outcomes = mapper(POINTS)
-        with pytest.raises(EvaluationError, match=r"longer than timeout=0.3 seconds, at x = \[0.4, 0.5\]"):
+        with pytest.raises(
+            EvaluationError, match=r"longer than timeout=0.3 seconds, at x = \[0.4, 0.5\]"
+        ):
             outcomes[2].throw()
     assert all(gone(int(path.name)) for path in tmp_path.iterdir())
 
@@ -149,7 +161,9 @@ def test_chains_that_go_on_alone_meet_a_call_that_dies(processes):
 
 @pytest.mark.slow
 def test_workers_that_die(processes, tmp_path):
-    """A dead worker's points are evaluated again, the new worker gets the model, and no point counts twice."""
+    """A dead worker's points are evaluated again, the new worker gets the model, and no point
+    counts twice.
+    """
     model = Model(models.DyingOnce(tmp_path), dim=2)
     with DaskExecutor(processes).open(model) as mapper:
         evaluate = Evaluator(model, mapper)
@@ -158,6 +172,9 @@ def test_workers_that_die(processes, tmp_path):
     expected, found = sampled(None), sampled(processes)
     np.testing.assert_array_equal(found["blobs"]["twice"], expected["blobs"]["twice"])
     dying = DaskExecutor(processes).open(Model(models.dying, dim=2))
-    with dying as mapper, pytest.raises(EvaluationError, match="its workers died, KilledWorker") as caught:
+    with (
+        dying as mapper,
+        pytest.raises(EvaluationError, match="its workers died, KilledWorker") as caught,
+    ):
         mapper(POINTS[2:3])
     np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])

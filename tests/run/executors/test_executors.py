@@ -25,7 +25,14 @@ def sampled(executor, target=models.quartic, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kmc.KmcWarning)  # it is too short to converge
         return kmc.sample(
-            target, dim=2, sampler="adaptive-metropolis", draws=50, seed=3, progress=False, executor=executor, **options
+            target,
+            dim=2,
+            sampler="adaptive-metropolis",
+            draws=50,
+            seed=3,
+            progress=False,
+            executor=executor,
+            **options,
         )
 
 
@@ -41,7 +48,9 @@ class SerialPool:
 
 
 class OtherProcess:
-    """A pool that behaves like one with another process: tasks are pickled, and memory is not shared."""
+    """A pool that behaves like one with another process: tasks are pickled, and memory is not
+    shared.
+    """
 
     def __init__(self, monkeypatch):
         self.payloads, self._remembered, self._patch = 0, {}, monkeypatch
@@ -65,13 +74,18 @@ def test_threads_give_the_same_draws(pool):
 
 @pytest.mark.parametrize("executor", ["4", 2.0, True, SerialPool, map])
 def test_invalid_executors(executor):
-    with pytest.raises(TypeError, match=rf"executor={re.escape(repr(executor))}: expected None, a number of processes"):
+    with pytest.raises(
+        TypeError,
+        match=rf"executor={re.escape(repr(executor))}: expected None, a number of processes",
+    ):
         as_executor(executor)
 
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_there_is_at_least_one_process(workers):
-    with pytest.raises(ValueError, match=rf"workers={workers}: expected a whole number of at least 1"):
+    with pytest.raises(
+        ValueError, match=rf"workers={workers}: expected a whole number of at least 1"
+    ):
         as_executor(workers)
 
 
@@ -83,7 +97,9 @@ def test_there_is_at_least_one_process(workers):
         lambda t: DaskExecutor(_Client(), timeout=t),
     ],
 )
-@pytest.mark.parametrize(("timeout", "kind"), [(0, ValueError), (-1.0, ValueError), ("1 s", TypeError)])
+@pytest.mark.parametrize(
+    ("timeout", "kind"), [(0, ValueError), (-1.0, ValueError), ("1 s", TypeError)]
+)
 def test_a_timeout_is_positive(make, timeout, kind):
     with pytest.raises(kind, match="timeout="):
         make(timeout)
@@ -142,7 +158,9 @@ def test_calls_that_hang_or_die_in_a_pool(pool, log_density, timeout):
 
 
 def test_a_pool_has_a_map():
-    with pytest.raises(TypeError, match=r"pool=4: expected an object with a method map\(function, iterable\)"):
+    with pytest.raises(
+        TypeError, match=r"pool=4: expected an object with a method map\(function, iterable\)"
+    ):
         MapExecutor(4)
 
 
@@ -195,13 +213,17 @@ def test_a_pool_that_has_only_a_map_is_used_by_its_map():
 
     with MapExecutor(OnlyMap()).open(Model(models.quartic, dim=2)) as mapper:
         assert stream_of(mapper) is None
-        assert [outcome.value for outcome in mapper(POINTS)] == [models.quartic(x)[0] for x in POINTS]
+        assert [outcome.value for outcome in mapper(POINTS)] == [
+            models.quartic(x)[0] for x in POINTS
+        ]
 
 
 def test_a_pool_that_breaks_is_named_when_values_come_one_by_one():
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
-    broken = pytest.raises(EvaluationError, match="ThreadPoolExecutor object.*failed, RuntimeError: cannot schedule")
+    broken = pytest.raises(
+        EvaluationError, match="ThreadPoolExecutor object.*failed, RuntimeError: cannot schedule"
+    )
     with MapExecutor(pool).open(Model(models.quartic, dim=2)) as mapper, broken:
         mapper.submit(0, POINTS[0])
 
@@ -220,7 +242,9 @@ def test_rows_of_a_vectorized_model_go_in_blocks():
 def test_the_first_failure_is_raised_and_all_points_count():
     with MapExecutor(SerialPool()).open(Model(models.raising, dim=2)) as mapper:
         evaluate = Evaluator(Model(models.raising, dim=2), mapper)
-        with pytest.raises(EvaluationError, match=r"UnpicklableError: this and that, at x = \[0.4, 0.5\]") as caught:
+        with pytest.raises(
+            EvaluationError, match=r"UnpicklableError: this and that, at x = \[0.4, 0.5\]"
+        ) as caught:
             evaluate(POINTS)
     np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
     assert "in raising" in caught.value.__notes__[0]
@@ -232,7 +256,9 @@ def test_a_pool_that_breaks_is_named():
         def map(self, function, iterable):
             raise OSError("no such host")
 
-    with pytest.raises(EvaluationError, match="Broken object.*failed, OSError: no such host") as caught:
+    with pytest.raises(
+        EvaluationError, match="Broken object.*failed, OSError: no such host"
+    ) as caught:
         sampled(Broken())
     assert caught.value.idata.posterior.sizes["draw"] == 0
 
@@ -248,7 +274,9 @@ def test_a_pool_that_loses_results_is_named():
 
 def test_what_cannot_be_sent_is_named():
     lock = threading.Lock()
-    with pytest.raises(TypeError, match="cannot be sent to another process .*lock.* open files, locks"):
+    with pytest.raises(
+        TypeError, match="cannot be sent to another process .*lock.* open files, locks"
+    ):
         packed(Model(lambda x: float(lock.locked()), dim=2))
 
 

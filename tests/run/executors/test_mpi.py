@@ -55,7 +55,11 @@ def fingerprint(found):
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_two_ranks_give_the_same_draws(tmp_path):
     mine = sampled()
-    assert json.loads(on_two_ranks(tmp_path, SCRIPT)) == [fingerprint(mine), 1, mine.attrs["n_evaluations"]]
+    assert json.loads(on_two_ranks(tmp_path, SCRIPT)) == [
+        fingerprint(mine),
+        1,
+        mine.attrs["n_evaluations"],
+    ]
 
 
 @pytest.mark.slow
@@ -69,8 +73,18 @@ def test_a_call_that_hangs_on_a_rank_is_rejected(tmp_path):
 def on_two_ranks(tmp_path, script):
     """Run a script, and return its last line of output."""
     (tmp_path / "script.py").write_text(script)
-    command = [MPIEXEC, "-n", "2", sys.executable, "-m", "mpi4py.futures", str(tmp_path / "script.py")]
+    command = [
+        MPIEXEC,
+        "-n",
+        "2",
+        sys.executable,
+        "-m",
+        "mpi4py.futures",
+        str(tmp_path / "script.py"),
+    ]
     root = Path(__file__).parents[3]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=root)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, cwd=root
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]

@@ -55,7 +55,9 @@ def test_failures_travel_and_workers_keep_to_one_thread():
         evaluate = Evaluator(model, mapper)
         outcomes = mapper(POINTS[:2])
         assert [int(outcome.blobs["threads"]) for outcome in outcomes] == [1, 1]
-        with pytest.raises(EvaluationError, match=r"UnpicklableError: this and that, at x = \[0.4, 0.5\]") as caught:
+        with pytest.raises(
+            EvaluationError, match=r"UnpicklableError: this and that, at x = \[0.4, 0.5\]"
+        ) as caught:
             evaluate(POINTS)
         assert evaluate.n_evaluations == 6
         np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
@@ -111,7 +113,9 @@ def test_one_that_ends_its_process_is_rejected():
     for vectorized in (False, True):
         kept, model = [], Model(models.dying, dim=2, vectorized=vectorized, on_error="reject")
         with ProcessExecutor(1).open(model) as mapper:
-            values = Evaluator(model, mapper, lambda _, made, kept=kept: kept.extend(made))(POINTS[1:4])
+            values = Evaluator(model, mapper, lambda _, made, kept=kept: kept.extend(made))(
+                POINTS[1:4]
+            )
         assert values.tolist() == [0.0, -np.inf, 0.0]
         assert kept[1].failure == "ended its process 2 times, the last time with exit code 7"
 
@@ -132,7 +136,9 @@ def test_a_model_that_cannot_be_loaded_says_why(tmp_path, monkeypatch):
     model = Model(only_here.log_density, dim=2)
     executor = ProcessExecutor(1)
     payload_made_here = executor.open(model)
-    with pytest.raises(EvaluationError, match="could not load the model, ModuleNotFoundError: .*only_here"):
+    with pytest.raises(
+        EvaluationError, match="could not load the model, ModuleNotFoundError: .*only_here"
+    ):
         (tmp_path / "only_here.py").unlink()
         with payload_made_here as mapper:
             mapper(POINTS)
@@ -153,7 +159,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what was started in the background ignores it
     kmc.sample(log_density, dim=2, chains=2, draws=10, executor=2, progress=False, seed=0)
     print("returned")
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
@@ -164,7 +170,9 @@ def test_ctrl_c_leaves_no_process(tmp_path, stop):
     folder = tmp_path / "pids"
     try:
         wait_until(lambda: len([path for path in folder.iterdir() if path.read_text()]) == 2)
-        pids = [int(path.name) for path in folder.iterdir()] + [int(path.read_text()) for path in folder.iterdir()]
+        pids = [int(path.name) for path in folder.iterdir()] + [
+            int(path.read_text()) for path in folder.iterdir()
+        ]
         os.killpg(run.pid, stop)  # as from a terminal
         out, _ = run.communicate(timeout=60)
     finally:
@@ -195,7 +203,9 @@ if "--multiprocessing-fork" in sys.orig_argv:  # a worker
 
 
 def started(tmp_path, text, site=""):
-    """A script that uses two workers, and the folder in which they leave their process ids; site: what Python runs."""
+    """A script that uses two workers, and the folder in which they leave their process ids; site:
+    what Python runs.
+    """
     folder = tmp_path / "pids"
     folder.mkdir()
     script = tmp_path / "script.py"
@@ -204,7 +214,12 @@ def started(tmp_path, text, site=""):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     pipe = subprocess.PIPE
     run = subprocess.Popen(
-        [sys.executable, str(script)], env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        [sys.executable, str(script)],
+        env=environment,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        start_new_session=True,
     )
     wait_until(lambda: len(list(folder.iterdir())) == 2)
     return run, [int(path.name) for path in folder.iterdir()]
@@ -221,7 +236,9 @@ def test_an_interrupt_while_workers_start(tmp_path):
     wait_until(lambda: all(gone(pid) for pid in pids), 5)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers look after they have started")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere workers look after they have started"
+)
 def test_workers_that_start_end_with_a_parent_that_is_killed(tmp_path):
     run, pids = started(tmp_path, STARTING, SLOW_START)
     run.kill()
@@ -342,7 +359,12 @@ def test_no_port_is_opened():
 def listening(pids):
     """Sockets of processes that have an address on a network."""
     tables = [Path("/proc/net", name) for name in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6")]
-    lines = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    lines = [
+        line.split()
+        for table in tables
+        if table.exists()
+        for line in table.read_text().splitlines()[1:]
+    ]
     inodes = {f"socket:[{line[9]}]" for line in lines}
     links = [link for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir()]
     return {os.readlink(link) for link in links if os.path.lexists(link)} & inodes
@@ -381,10 +403,14 @@ print(np.array_equal(found.posterior["x"], expected.posterior["x"]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["file", pytest.param("stdin", marks=SLOW), pytest.param("module", marks=SLOW)])
+@pytest.mark.parametrize(
+    "way", ["file", pytest.param("stdin", marks=SLOW), pytest.param("module", marks=SLOW)]
+)
 def test_a_script_needs_no_guard(tmp_path, way):
     (tmp_path / "script.py").write_text(UNGUARDED)
-    command = {"file": [str(tmp_path / "script.py")], "stdin": ["-"], "module": ["-m", "script"]}[way]
+    command = {"file": [str(tmp_path / "script.py")], "stdin": ["-"], "module": ["-m", "script"]}[
+        way
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", *command],
@@ -414,6 +440,8 @@ def test_values_one_by_one():
     with ProcessExecutor(2).open(Model(models.dying, dim=2)) as mapper:
         outcomes = one_by_one(mapper, POINTS)
         assert [outcomes[i].value for i in (0, 1, 3, 4, 5)] == [0.0] * 5
-        with pytest.raises(EvaluationError, match=r"2 times, the last time with exit code 7.* at x = \[0.4, 0.5\]"):
+        with pytest.raises(
+            EvaluationError, match=r"2 times, the last time with exit code 7.* at x = \[0.4, 0.5\]"
+        ):
             outcomes[2].throw()
         assert [outcome.value for outcome in mapper(POINTS[:2])] == [0.0, 0.0]

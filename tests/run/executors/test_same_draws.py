@@ -26,7 +26,9 @@ OF_THE_CLOCK = (
 
 
 class Mortal:
-    """Its process ends before the first evaluation at one point in sixty; a file for each tells that it has ended."""
+    """Its process ends before the first evaluation at one point in sixty; a file for each tells
+    that it has ended.
+    """
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -53,7 +55,12 @@ def threads(workers):
 @contextmanager
 def dask(workers, *, in_processes=False):
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": workers, "threads_per_worker": 1, "processes": in_processes, "dashboard_address": None}
+    options = {
+        "n_workers": workers,
+        "threads_per_worker": 1,
+        "processes": in_processes,
+        "dashboard_address": None,
+    }
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield DaskExecutor(client)
 
@@ -75,7 +82,11 @@ def without_clock(result):
     "executor",
     [
         (threads, 64),
-        *(pytest.param((make, workers), marks=pytest.mark.slow) for make in (processes, dask) for workers in (1, 4)),
+        *(
+            pytest.param((make, workers), marks=pytest.mark.slow)
+            for make in (processes, dask)
+            for workers in (1, 4)
+        ),
     ],
     ids=lambda pair: f"{pair[0].__name__}-{pair[1]}",
 )

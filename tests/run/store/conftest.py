@@ -10,7 +10,9 @@ from kmc.run.store import recorder
 
 @pytest.fixture
 def often(monkeypatch):
-    """A commit after every few sweeps, and a snapshot with every other one, by a clock that ticks when it is read."""
+    """A commit after every few sweeps, and a snapshot with every other one, by a clock that ticks
+    when it is read.
+    """
     monkeypatch.setattr(recorder, "time", SimpleNamespace(perf_counter=count(0.0, 0.01).__next__))
     monkeypatch.setattr(recorder, "SNAPSHOT_SECONDS", 0.4)
     monkeypatch.setattr(recorder, "SHARE", 1.0)

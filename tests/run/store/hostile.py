@@ -1,7 +1,8 @@
-"""Stores that somebody has prepared: each case changes a copy of a good store, with valid checksums.
+"""Stores that somebody has prepared: each case changes a copy of a good store, with valid
+checksums.
 
-Every case is a function of a :class:`Crafted` store. ``tests/run/store/test_hostile.py`` reads, resumes and extends the
-result, and looks at what happened outside of it.
+Every case is a function of a :class:`Crafted` store. ``tests/run/store/test_hostile.py`` reads,
+resumes and extends the result, and looks at what happened outside of it.
 """
 
 from __future__ import annotations
@@ -106,31 +107,60 @@ def header(name: str, *values: Any) -> None:
 def column(**changes: Any) -> None:
     """Add a case for each change of the record of the positions."""
     for name, value in changes.items():
-        CASES[f"column {name}={value!r:.30}"] = lambda crafted, name=name, value=value: crafted.root(
-            lambda about: about["commit"]["columns"]["draws/trace"]["position"].update({name: value})
+        CASES[f"column {name}={value!r:.30}"] = lambda crafted, name=name, value=value: (
+            crafted.root(
+                lambda about: about["commit"]["columns"]["draws/trace"]["position"].update(
+                    {name: value}
+                )
+            )
         )
 
 
 setting("chains", 10**9, -1, 0, 2.5, "2", True)
 setting("dim", 10**9, 0, None)
 setting("independent_runs", 0, 2, 3, 10**9)
-setting("seed", None, {"entropy": -1, "spawn_key": []}, {"entropy": 1, "spawn_key": [2**40]}, {"entropy": "x" * 99})
-setting("parameters", {"x": [[10**9], ["d"]]}, {"x": [[2], []]}, {"../x": [[2], ["d"]]}, {"x": 3}, [])
+setting(
+    "seed",
+    None,
+    {"entropy": -1, "spawn_key": []},
+    {"entropy": 1, "spawn_key": [2**40]},
+    {"entropy": "x" * 99},
+)
+setting(
+    "parameters", {"x": [[10**9], ["d"]]}, {"x": [[2], []]}, {"../x": [[2], ["d"]]}, {"x": 3}, []
+)
 setting("settings of the sampler", 5, None)
 setting("initial", [["a"]], "x", [[1e400, 0.0]])
 committed("n_draws", 10**12, -1, "7", 10**400)
 committed("n_evaluations", 10**12)
 committed("n_warmup", [10**12], [], [-1], 3)
-committed("snapshot", {"name": "../../etc", "size": 1, "crc": 1, "signature": ""}, {"name": "snapshot-0"}, [1])
+committed(
+    "snapshot",
+    {"name": "../../etc", "size": 1, "crc": 1, "signature": ""},
+    {"name": "snapshot-0"},
+    [1],
+)
 committed("surrogate", {"size": 10**15, "crc": 0}, "surrogate")
 committed("ahead", {"name": "../ahead-0", "size": 1, "crc": 1})
-committed("attrs", {"warnings": "[" * 10**5}, {"warnings": "{}"}, {"a": {"b": 1}}, {"a": 10**30}, {"moves": "x"})
+committed(
+    "attrs",
+    {"warnings": "[" * 10**5},
+    {"warnings": "{}"},
+    {"a": {"b": 1}},
+    {"a": 10**30},
+    {"moves": "x"},
+)
 committed("versions", {"kmc": 3}, None)
 committed("at", "yesterday", "2026-01-01", 7)
 committed("seconds", float("nan"), 1e300, -1)
 committed("finished", "yes", None)
 committed("columns", {}, [], {"draws/trace": {}}, {"../../draws": {}})
-header("coords", {"d": {"dtype": "O", "values": [[1], [2]]}}, {"d": {"dtype": "|V8", "values": [1]}}, [1])
+header(
+    "coords",
+    {"d": {"dtype": "O", "values": [[1], [2]]}},
+    {"d": {"dtype": "|V8", "values": [1]}},
+    [1],
+)
 header("coords", {"d": {"dtype": "<U9", "values": ["x" * 10**5] + ["y"] * 10**4}})
 header("data", {"size": 3, "crc": 0, "groups": ["observed_data"]}, {"groups": []})
 header("model", {"name": "../../model", "size": -1, "crc": 0})
@@ -165,7 +195,9 @@ CASES["a billion numbers without draws"] = empty(parameters={"x": [[10**9], ["d"
 
 @case
 def labels_of_two_gigabytes(crafted):
-    crafted.root(lambda about: about.update(coords={"d": {"dtype": "<U500000000", "values": ["a", "b"]}}))
+    crafted.root(
+        lambda about: about.update(coords={"d": {"dtype": "<U500000000", "values": ["a", "b"]}})
+    )
 
 
 @case
@@ -173,7 +205,9 @@ def a_snapshot_with_pickles(crafted):
     """The records of an earlier format, in which the store itself said whether it held pickles."""
     (crafted.path / "snapshots").mkdir()
     pickles = crafted.pickle("snapshots/pickles")
-    crafted.root(lambda about: about["commit"].update(snapshot={"name": "snapshots", "pickles": pickles}))
+    crafted.root(
+        lambda about: about["commit"].update(snapshot={"name": "snapshots", "pickles": pickles})
+    )
 
 
 @case
@@ -197,10 +231,16 @@ def a_model_that_is_a_payload(crafted):
 @case
 def a_snapshot_that_is_a_pickle(crafted):
     record = crafted.pickle("snapshot-0")
-    crafted.root(lambda about: about["commit"].update(snapshot={**record, "name": "snapshot-0", "signature": "00"}))
+    crafted.root(
+        lambda about: about["commit"].update(
+            snapshot={**record, "name": "snapshot-0", "signature": "00"}
+        )
+    )
 
 
-def plain(name: str, record: Callable[[dict[str, Any]], Any], structure: str) -> Callable[[Crafted], None]:
+def plain(
+    name: str, record: Callable[[dict[str, Any]], Any], structure: str
+) -> Callable[[Crafted], None]:
     """Write plain data with this structure, and its record where a function says."""
 
     def change(crafted: Crafted) -> None:
@@ -222,10 +262,14 @@ FORGED = {
 for _name, _structure in FORGED.items():
     CASES[f"sampler: {_name}"] = plain("sampler", lambda about: about["sampler"], _structure)
     CASES[f"surrogate: {_name}"] = plain(
-        "surrogate", lambda about: about["commit"].update(surrogate={}) or about["commit"]["surrogate"], _structure
+        "surrogate",
+        lambda about: about["commit"].update(surrogate={}) or about["commit"]["surrogate"],
+        _structure,
     )
     CASES[f"data: {_name}"] = plain(
-        "data", lambda about: about.update(data={"groups": ["observed_data"]}) or about["data"], _structure
+        "data",
+        lambda about: about.update(data={"groups": ["observed_data"]}) or about["data"],
+        _structure,
     )
 
 
@@ -271,13 +315,35 @@ for _name in ("position", "accepted", "log_density"):
         lambda about: about["commit"]["columns"]["draws/trace"].pop(name)
     )
 
-for _name in ("draws", "draws/trace", "history", "warmup", "draws/trace/position/c", "draws/trace/position/c/0/0/0"):
+for _name in (
+    "draws",
+    "draws/trace",
+    "history",
+    "warmup",
+    "draws/trace/position/c",
+    "draws/trace/position/c/0/0/0",
+):
     CASES[f"link {_name}"] = lambda crafted, name=_name: crafted.linked(name)
-for _name in ("zarr.json", "commit.json", "lock", ".zarr.json.partial", ".lock.partial", "sampler", "snapshot-0"):
+for _name in (
+    "zarr.json",
+    "commit.json",
+    "lock",
+    ".zarr.json.partial",
+    ".lock.partial",
+    "sampler",
+    "snapshot-0",
+):
     CASES[f"link {_name}"] = lambda crafted, name=_name: crafted.linked(name)
 
 if hasattr(os, "mkfifo"):
-    for _name in ("zarr.json", "commit.json", "lock", "sampler", "history/value/c/0", "draws/trace/move/c/0/0"):
+    for _name in (
+        "zarr.json",
+        "commit.json",
+        "lock",
+        "sampler",
+        "history/value/c/0",
+        "draws/trace/move/c/0/0",
+    ):
         CASES[f"pipe {_name}"] = lambda crafted, name=_name: crafted.fifo(name)
 
 

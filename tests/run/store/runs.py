@@ -23,13 +23,19 @@ SAMPLERS = {
         warmup_sampler=kmc.KernelHMC(max_archive=60),
     ),
     "online": kmc.ScoreHMC(
-        kmc.scores.GaussianScore(), "vanishing", max_states=60, schedule=0.5, warmup_sampler=kmc.AdaptiveMetropolis()
+        kmc.scores.GaussianScore(),
+        "vanishing",
+        max_states=60,
+        schedule=0.5,
+        warmup_sampler=kmc.AdaptiveMetropolis(),
     ),
 }
 
 
 DRAWS = {"adaptive-metropolis": 120, "estimator": 120, "delayed": 250, "kernel-hmc": 105}
-"""Of samplers with a short warm-up or few evaluations, so that all of these runs make more than 250 evaluations."""
+"""Of samplers with a short warm-up or few evaluations, so that all of these runs make more than 250
+evaluations.
+"""
 
 
 def log_density(x):
@@ -82,14 +88,18 @@ def evaluated(idata):
     group = groups(idata)[EVALUATIONS]
     values = np.asarray(group["lp"])
     rows = ~np.isnan(values)
-    return {(*x, value) for x, value in zip(np.asarray(group["x"])[rows], values[rows], strict=True)}
+    return {
+        (*x, value) for x, value in zip(np.asarray(group["x"])[rows], values[rows], strict=True)
+    }
 
 
 def assert_same(one, other, attrs=True):
-    """Groups, variables, coordinates, types and attributes, bit for bit, except for those that depend on the clock.
+    """Groups, variables, coordinates, types and attributes, bit for bit, except for those that
+    depend on the clock.
 
-    The final state is not compared: a run with a store has it there, and its meter knows the time. Of the evaluations
-    a store has all, and a result those that were learned from, and proposals of its draws.
+    The final state is not compared: a run with a store has it there, and its meter knows the time.
+    Of the evaluations a store has all, and a result those that were learned from, and proposals of
+    its draws.
     """
     assert set(groups(one)) - {GROUP} == set(groups(other)) - {GROUP}
     if EVALUATIONS in groups(one):
@@ -97,11 +107,17 @@ def assert_same(one, other, attrs=True):
         assert few <= all_of_them
     for name in set(groups(one)) - {GROUP, EVALUATIONS}:
         group = groups(one)[name]
-        left, right = (g.to_dataset() if hasattr(g, "to_dataset") else g for g in (group, groups(other)[name]))
-        assert {k: v.dtype for k, v in left.variables.items()} == {k: v.dtype for k, v in right.variables.items()}
+        left, right = (
+            g.to_dataset() if hasattr(g, "to_dataset") else g for g in (group, groups(other)[name])
+        )
+        assert {k: v.dtype for k, v in left.variables.items()} == {
+            k: v.dtype for k, v in right.variables.items()
+        }
         for variable in left.variables:
             assert left[variable].dims == right[variable].dims, variable
             assert content(left[variable]) == content(right[variable]), variable
     if attrs:
-        left, right = ({k: v for k, v in idata.attrs.items() if k not in VARYING} for idata in (one, other))
+        left, right = (
+            {k: v for k, v in idata.attrs.items() if k not in VARYING} for idata in (one, other)
+        )
         assert left == right

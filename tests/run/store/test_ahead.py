@@ -38,12 +38,17 @@ def _copied_at(n, path, copy):
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("snapshots", slow_except([True, False], [True]))
 def test_a_killed_run_loses_nothing_that_was_committed(tmp_path, uninterrupted, request, snapshots):
-    """The copy is what kill -9 leaves behind. Values that are in no whole sweep yet are not evaluated again."""
+    """The copy is what kill -9 leaves behind. Values that are in no whole sweep yet are not
+    evaluated again.
+    """
     if not snapshots:
         request.getfixturevalue("no_snapshots")
     path, copy = tmp_path / "run.zarr", tmp_path / "copy.zarr"
     whole = kmc.sample(
-        log_density, store=path, executor=Disorder(straggler=2, before=_copied_at(150, path, copy)), **PLAIN
+        log_density,
+        store=path,
+        executor=Disorder(straggler=2, before=_copied_at(150, path, copy)),
+        **PLAIN,
     )
     assert_same(whole, uninterrupted)
     _, commit = read_commit(copy)
@@ -62,15 +67,30 @@ def test_a_stopped_run_keeps_values_ahead(tmp_path, uninterrupted):
     path = tmp_path / "run.zarr"
     first = Disorder(straggler=1)
     kmc.sample(log_density, store=path, executor=first, callback=lambda p: p.draw == 20, **PLAIN)
-    kmc.sample(log_density, store=path, resume=True, callback=lambda p: p.phase != "start", **PLAIN)  # asks for none
+    # asks for none
+    kmc.sample(log_density, store=path, resume=True, callback=lambda p: p.phase != "start", **PLAIN)
     second = Disorder(6)
-    assert_same(kmc.sample(log_density, store=path, resume=True, executor=second, **PLAIN), uninterrupted)
-    assert first.n_together + first.n_alone + second.n_alone <= uninterrupted.attrs["n_evaluations"] + 6
+    assert_same(
+        kmc.sample(log_density, store=path, resume=True, executor=second, **PLAIN), uninterrupted
+    )
+    assert (
+        first.n_together + first.n_alone + second.n_alone
+        <= uninterrupted.attrs["n_evaluations"] + 6
+    )
 
 
 def test_a_damaged_file_costs_evaluations_only(tmp_path, uninterrupted):
     path = tmp_path / "run.zarr"
-    kmc.sample(log_density, store=path, executor=Disorder(straggler=1), callback=lambda p: p.draw == 20, **PLAIN)
+    kmc.sample(
+        log_density,
+        store=path,
+        executor=Disorder(straggler=1),
+        callback=lambda p: p.draw == 20,
+        **PLAIN,
+    )
     _, commit = read_commit(path)
     (path / commit.ahead["name"]).write_bytes(b"nothing")
-    assert_same(kmc.sample(log_density, store=path, resume=True, executor=Disorder(8), **PLAIN), uninterrupted)
+    assert_same(
+        kmc.sample(log_density, store=path, resume=True, executor=Disorder(8), **PLAIN),
+        uninterrupted,
+    )

@@ -55,12 +55,18 @@ def test_rows_before_are_not_touched(tmp_path):
 def test_a_column_that_comes_later_is_zero_before(tmp_path):
     records = put_rows(Folder(tmp_path), "table", 3, {"x": np.ones((2, 2))}, {}, {"": ("draw",)})
     assert records["x"]["dims"] == ["draw", "dim_0"]
-    np.testing.assert_array_equal(read_rows(Folder(tmp_path), "table", 5, records)["x"][:, 0], [0, 0, 0, 1, 1])
+    np.testing.assert_array_equal(
+        read_rows(Folder(tmp_path), "table", 5, records)["x"][:, 0], [0, 0, 0, 1, 1]
+    )
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/x", "a\0b", "..", "", "ä/ö", "x" * 5000, "con:", "\udcff"])
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/x", "a\0b", "..", "", "ä/ö", "x" * 5000, "con:", "\udcff"]
+)
 def test_any_name_is_a_file_in_its_table(tmp_path, name):
-    records = put_rows(Folder(tmp_path / "store"), "table", 0, {name: np.ones(4)}, {}, {"": ("draw",)})
+    records = put_rows(
+        Folder(tmp_path / "store"), "table", 0, {name: np.ones(4)}, {}, {"": ("draw",)}
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
     assert len(list((tmp_path / "store" / "table").glob("*/c/0"))) == 1
     assert read_rows(Folder(tmp_path / "store"), "table", 4, records)[name].sum() == 4.0
@@ -82,5 +88,7 @@ def test_only_the_chunk_that_is_damaged_cannot_be_read(tmp_path):
     size, whole = CHUNK_BYTES // 8, column(tmp_path, records)
     assert np.array_equal(whole.read(2 * size, 100_000, 100_000), rows[2 * size :])
     assert np.array_equal(whole.read(0, size, 100_000), rows[:size])
-    with pytest.raises(Damaged, match=r"x/c/1 does not hold what was written: its checksum differs"):
+    with pytest.raises(
+        Damaged, match=r"x/c/1 does not hold what was written: its checksum differs"
+    ):
         whole.read(0, size + 1, 100_000)

@@ -8,7 +8,9 @@ from benchmarks import crashes
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks a process that has run numba"),
+    pytest.mark.skipif(
+        not sys.platform.startswith("linux"), reason="forks a process that has run numba"
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Full disks, read-only folders, changed bytes: an error names the file, and the rest can be read."""
+"""Full disks, read-only folders, changed bytes: errors name the file, and the rest can be read."""
 
 import errno
 import os
@@ -52,7 +52,9 @@ def test_a_disk_that_is_full_at_the_end(tmp_path, monkeypatch):
     """The draws are not lost."""
     path, asked = tmp_path / "run.zarr", settings("random-walk")
     whole = kmc.sample(log_density, **asked)
-    run = kmc.iterate(log_density, store=path, **{k: v for k, v in asked.items() if k != "progress"})
+    run = kmc.iterate(
+        log_density, store=path, **{k: v for k, v in asked.items() if k != "progress"}
+    )
     for _ in run:
         pass
     monkeypatch.setattr(files, "write", FullDisk(0))
@@ -191,7 +193,9 @@ def test_a_surrogate_that_is_missing_is_told(tmp_path, harm):
         (path / "surrogate").unlink()
     else:
         (path / "surrogate").write_bytes((path / "surrogate").read_bytes()[:100])
-    with pytest.warns(kmc.KmcWarning, match=r"run.zarr/surrogate .*. Left out: proposals, surrogate"):
+    with pytest.warns(
+        kmc.KmcWarning, match=r"run.zarr/surrogate .*. Left out: proposals, surrogate"
+    ):
         kmc.load(path)
 
 

@@ -24,8 +24,11 @@ def test_more_draws(tmp_path, name):
     assert np.array_equal(longer.posterior["x"][:, :made], result.posterior["x"])
     assert np.all(np.asarray(longer.posterior["x"][:, made:].std("draw")) > 0)
     assert longer.attrs["n_evaluations_warmup"] == result.attrs["n_evaluations_warmup"]
-    spent = int(longer.sample_stats["n_evaluations"].sum()) - int(result.sample_stats["n_evaluations"].sum())
-    assert longer.attrs["n_evaluations"] >= result.attrs["n_evaluations"] + spent  # vanishing adaptation probes
+    spent = int(longer.sample_stats["n_evaluations"].sum()) - int(
+        result.sample_stats["n_evaluations"].sum()
+    )
+    # vanishing adaptation probes
+    assert longer.attrs["n_evaluations"] >= result.attrs["n_evaluations"] + spent
     assert_same(kmc.load(path), longer)
 
 
@@ -35,13 +38,19 @@ def test_in_two_steps_as_in_one(tmp_path):
     whole = kmc.sample(log_density, **{**asked, "draws": 70})
     kmc.sample(log_density, store=tmp_path / "run.zarr", **asked)
     kmc.extend(tmp_path / "run.zarr", draws=10, target=log_density, progress=False)
-    assert_same(kmc.extend(tmp_path / "run.zarr", draws=20, target=log_density, progress=False), whole)
+    assert_same(
+        kmc.extend(tmp_path / "run.zarr", draws=20, target=log_density, progress=False), whole
+    )
 
 
 @pytest.mark.slow
 def test_a_budget(tmp_path):
-    result = kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("kernel-hmc", draws=None))
-    longer = kmc.extend(tmp_path / "run.zarr", max_evaluations=50, target=log_density, progress=False)
+    result = kmc.sample(
+        log_density, store=tmp_path / "run.zarr", **settings("kernel-hmc", draws=None)
+    )
+    longer = kmc.extend(
+        tmp_path / "run.zarr", max_evaluations=50, target=log_density, progress=False
+    )
     spent = longer.attrs["n_evaluations"] - result.attrs["n_evaluations"]
     assert 48 <= spent <= 50
     n = result.posterior.sizes["draw"]
@@ -53,7 +62,9 @@ def test_what_a_budget_cut_off_comes_first(tmp_path):
     asked = settings("random-walk", warmup=10, draws=None)
     whole = kmc.sample(log_density, **{**asked, "max_evaluations": 161})
     kmc.sample(log_density, store=tmp_path / "run.zarr", **{**asked, "max_evaluations": 101})
-    longer = kmc.extend(tmp_path / "run.zarr", max_evaluations=61, target=log_density, progress=False)
+    longer = kmc.extend(
+        tmp_path / "run.zarr", max_evaluations=61, target=log_density, progress=False
+    )
     assert_same(longer, whole)
 
 
@@ -100,7 +111,9 @@ def test_a_target_that_cannot_be_pickled(tmp_path):
     kmc.sample(Local(), store=path, **settings("random-walk"))
     with pytest.raises(ValueError, match="no target that can be loaded here: pass target="):
         kmc.extend(path, draws=5)
-    assert kmc.extend(path, draws=5, target=log_density, progress=False).posterior.sizes["draw"] == 45
+    assert (
+        kmc.extend(path, draws=5, target=log_density, progress=False).posterior.sizes["draw"] == 45
+    )
 
 
 def test_bad_arguments(tmp_path):
@@ -140,5 +153,7 @@ def test_a_larger_budget_of_a_resumed_run(tmp_path):
     asked = settings("random-walk", warmup=10, draws=None)
     whole = kmc.sample(log_density, **{**asked, "max_evaluations": 161})
     kmc.sample(log_density, store=tmp_path / "run.zarr", **{**asked, "max_evaluations": 101})
-    longer = kmc.sample(log_density, store=tmp_path / "run.zarr", resume=True, **{**asked, "max_evaluations": 161})
+    longer = kmc.sample(
+        log_density, store=tmp_path / "run.zarr", resume=True, **{**asked, "max_evaluations": 161}
+    )
     np.testing.assert_array_equal(longer.posterior["x"], whole.posterior["x"])

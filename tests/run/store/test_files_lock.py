@@ -43,10 +43,15 @@ def go_on(path):
 
 def test_another_process_is_refused_and_killed(store):
     """The store is free at once, even if a forked child of the dead process is alive."""
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(store)], stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(store)], stdout=subprocess.PIPE, text=True
+    ) as holder:
         child = int(holder.stdout.readline())
         try:
-            whom = rf"another run \(process {holder.pid} on .*, since 20.*\) is writing to it; wait until"
+            whom = (
+                rf"another run \(process {holder.pid} on .*, "
+                r"since 20.*\) is writing to it; wait until"
+            )
             for _ in range(2):
                 with pytest.raises(RuntimeError, match=whom):
                     go_on(store)
@@ -92,7 +97,11 @@ def test_it_is_released_after_a_refusal(store):
 def test_a_finished_run_is_not_marked_so_by_two(tmp_path, monkeypatch):
     """Between its last sweep and the end of its store another process may take over."""
     path, held = tmp_path / "run.zarr", []
-    run = kmc.iterate(log_density, store=path, **{k: v for k, v in settings("random-walk").items() if k != "progress"})
+    run = kmc.iterate(
+        log_density,
+        store=path,
+        **{k: v for k, v in settings("random-walk").items() if k != "progress"},
+    )
     for _ in run:
         pass
     held = Lock(path)
@@ -109,5 +118,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(files.fcntl, "lockf", none)
-    with pytest.warns(kmc.KmcWarning, match="its file system has no locks .No locks available.; make sure"):
+    with pytest.warns(
+        kmc.KmcWarning, match="its file system has no locks .No locks available.; make sure"
+    ):
         Lock(tmp_path).close()

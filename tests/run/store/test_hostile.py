@@ -1,4 +1,6 @@
-"""A store from anybody harms nobody: nothing is executed, followed, overwritten or allocated for it."""
+"""A store from anybody harms nobody: nothing is executed, followed, overwritten or allocated for
+it.
+"""
 
 import os
 import shutil
@@ -23,7 +25,13 @@ pytestmark = [
 ]
 
 SECONDS, BYTES = 10.0, 2e8
-UNFINISHED = ("link lock", "link .zarr.json.partial", "link .lock.partial", "pipe history", "a_chunk_that_is_another")
+UNFINISHED = (
+    "link lock",
+    "link .zarr.json.partial",
+    "link .lock.partial",
+    "pipe history",
+    "a_chunk_that_is_another",
+)
 """Cases that matter where a run goes on."""
 
 
@@ -35,13 +43,21 @@ def stores(tmp_path_factory):
         warnings.simplefilter("ignore")
         whole = kmc.sample(log_density, store=folder / "finished.zarr", **settings("random-walk"))
         with pytest.raises(kmc.EvaluationError):
-            kmc.sample(Interrupted(150, Stop()), store=folder / "dead.zarr", **settings("random-walk"))
+            kmc.sample(
+                Interrupted(150, Stop()), store=folder / "dead.zarr", **settings("random-walk")
+            )
     return folder, whole
 
 
 def everything(idata):
-    names = idata.groups() if callable(idata.groups) else [name for name in idata.groups if name != "/"]
-    return {(name, key): variable.values for name in names for key, variable in idata[name].data_vars.items()}
+    names = (
+        idata.groups() if callable(idata.groups) else [name for name in idata.groups if name != "/"]
+    )
+    return {
+        (name, key): variable.values
+        for name in names
+        for key, variable in idata[name].data_vars.items()
+    }
 
 
 def listed(folder):
@@ -66,7 +82,9 @@ def test_a_crafted_store(name, stores, tmp_path):
     folder, whole = stores
     kind = "dead.zarr" if name.startswith(UNFINISHED) else "finished.zarr"
     (tmp_path / "outside").mkdir()
-    crafted = Crafted(Path(shutil.copytree(folder / kind, tmp_path / "run.zarr")), tmp_path / "outside")
+    crafted = Crafted(
+        Path(shutil.copytree(folder / kind, tmp_path / "run.zarr")), tmp_path / "outside"
+    )
     CASES[name](crafted)
     before, refused = listed(crafted.outside), 0
     tracemalloc.start()

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
 def kill_past(path, name, n_evaluations, seconds):
-    """Run until the store has this number of evaluations, and some time more; whether the run was still active."""
+    """Run until the store has this number of evaluations, and some time more; whether the run was
+    still active.
+    """
     command = [sys.executable, "-m", "tests.run.store.victim", str(path), name]
     with subprocess.Popen(command) as process:
         while process.poll() is None and reached(path) < n_evaluations:

@@ -18,7 +18,12 @@ pytestmark = [pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning"), pytes
 @pytest.mark.parametrize(
     "options",
     slow_except(
-        {"plain": {}, "runs": {"independent_runs": 2, "chains": 4}, "short": {"max_evaluations": 60}}, {"runs"}
+        {
+            "plain": {},
+            "runs": {"independent_runs": 2, "chains": 4},
+            "short": {"max_evaluations": 60},
+        },
+        {"runs"},
     ),
 )
 def test_a_finished_run(tmp_path, options, save_warmup):
@@ -33,9 +38,14 @@ def test_a_finished_run(tmp_path, options, save_warmup):
 
 
 def test_elements_are_read_as_numpy_has_them(tmp_path):
-    asked = settings("random-walk", store=tmp_path / "run.zarr", independent_runs=2, chains=4, save_warmup=True)
+    asked = settings(
+        "random-walk", store=tmp_path / "run.zarr", independent_runs=2, chains=4, save_warmup=True
+    )
     result = kmc.sample(log_density, **asked)
-    x, expected = kmc.load(tmp_path / "run.zarr").warmup_posterior["x"], result.warmup_posterior["x"].values
+    x, expected = (
+        kmc.load(tmp_path / "run.zarr").warmup_posterior["x"],
+        result.warmup_posterior["x"].values,
+    )
     assert not x.variable._in_memory
     keys = [
         np.s_[1],
@@ -47,7 +57,11 @@ def test_elements_are_read_as_numpy_has_them(tmp_path):
         np.s_[::2, :, ::-1],
     ]
     for key in [*keys, np.s_[[0, 3], [1, 2, 9]]]:
-        want = expected[np.ix_(*key)] if isinstance(key, tuple) and isinstance(key[0], list) else expected[key]
+        want = (
+            expected[np.ix_(*key)]
+            if isinstance(key, tuple) and isinstance(key[0], list)
+            else expected[key]
+        )
         assert np.array_equal(x[key].values, want), key
     assert np.array_equal(x.mean("draw"), expected.mean(axis=1))
 
@@ -55,11 +69,18 @@ def test_elements_are_read_as_numpy_has_them(tmp_path):
 @pytest.mark.slow
 def test_a_run_that_goes_on_is_seen_from_another_process(tmp_path, often):
     path, seen = tmp_path / "run.zarr", []
-    script = f"import kmc; i = kmc.load({str(path)!r}); print(i.posterior.sizes['draw'], float(i.posterior['x'].sum()))"
+    script = (
+        f"import kmc; i = kmc.load({str(path)!r}); "
+        "print(i.posterior.sizes['draw'], float(i.posterior['x'].sum()))"
+    )
 
     def look(record):
         if record.draw == 17 and not seen:
-            seen.append(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True))
+            seen.append(
+                subprocess.run(
+                    [sys.executable, "-c", script], capture_output=True, text=True, check=True
+                )
+            )
 
     result = kmc.sample(log_density, callback=look, store=path, **settings("random-walk"))
     n, total = seen[0].stdout.split()
@@ -68,10 +89,17 @@ def test_a_run_that_goes_on_is_seen_from_another_process(tmp_path, often):
 
 
 def test_before_the_first_draw(tmp_path):
-    kmc.sample(log_density, callback=lambda record: True, store=tmp_path / "run.zarr", **settings("kernel-hmc"))
+    kmc.sample(
+        log_density,
+        callback=lambda record: True,
+        store=tmp_path / "run.zarr",
+        **settings("kernel-hmc"),
+    )
     loaded = kmc.load(tmp_path / "run.zarr")
     assert loaded.posterior["x"].shape == (2, 0, 2)
-    assert loaded.attrs["n_evaluations"] == 0 and loaded.attrs["unfinished"].startswith("the run has not ended")
+    assert loaded.attrs["n_evaluations"] == 0 and loaded.attrs["unfinished"].startswith(
+        "the run has not ended"
+    )
 
 
 def test_xarray_reads_a_finished_store_by_itself(tmp_path):
@@ -79,9 +107,13 @@ def test_xarray_reads_a_finished_store_by_itself(tmp_path):
     import xarray
 
     result = kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("random-walk"))
-    trace = xarray.open_zarr(tmp_path / "run.zarr", group="draws/trace", chunks=None, consolidated=False)
+    trace = xarray.open_zarr(
+        tmp_path / "run.zarr", group="draws/trace", chunks=None, consolidated=False
+    )
     assert np.array_equal(trace["position"].values.swapaxes(0, 1), result.posterior["x"].values)
-    history = xarray.open_zarr(tmp_path / "run.zarr", group="history", chunks=None, consolidated=False)
+    history = xarray.open_zarr(
+        tmp_path / "run.zarr", group="history", chunks=None, consolidated=False
+    )
     assert history["point"].shape == (result.attrs["n_evaluations"], 2)
     assert [log_density(x) for x in history["point"].values] == history["value"].values.tolist()
 

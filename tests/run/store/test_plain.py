@@ -25,7 +25,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 ESTIMATORS = {
     "lite": kmc.scores.LiteKEF(n_basis=30, bandwidth=1.5, regularization=1e-4),
     "full": kmc.scores.FullKEF(bandwidth=2.0, regularization=1e-4),
-    "chosen": kmc.scores.NystromKEF(kernel=["gaussian", "matern52"], n_basis=10, base=["gaussian", "student-t"]),
+    "chosen": kmc.scores.NystromKEF(
+        kernel=["gaussian", "matern52"], n_basis=10, base=["gaussian", "student-t"]
+    ),
 }
 ALL = SAMPLERS | {
     name: kmc.ScoreHMC(
@@ -68,7 +70,11 @@ def in_all(thing, seen=None):
         return seen
     seen[id(thing)] = thing
     fields = getattr(thing, "__dict__", {})
-    parts = [v for k, v in fields.items() if not isinstance(getattr(type(thing), k, None), cached_property)]
+    parts = [
+        v
+        for k, v in fields.items()
+        if not isinstance(getattr(type(thing), k, None), cached_property)
+    ]
     if isinstance(thing, (list, tuple, deque)):
         parts += thing
     elif isinstance(thing, dict):
@@ -80,12 +86,18 @@ def in_all(thing, seen=None):
 
 def layouts(state):
     arrays = [thing for thing in in_all(state).values() if isinstance(thing, np.ndarray)]
-    return [(array.shape, array.strides, array.dtype, array.flags.writeable) for array in arrays if array.size]
+    return [
+        (array.shape, array.strides, array.dtype, array.flags.writeable)
+        for array in arrays
+        if array.size
+    ]
 
 
-@pytest.mark.parametrize("name", slow_except(list(ALL), {"delayed", "kernel-hmc", "nystrom", "chosen"}))
+@pytest.mark.parametrize(
+    "name", slow_except(list(ALL), {"delayed", "kernel-hmc", "nystrom", "chosen"})
+)
 def test_states_of_all_samplers(name):
-    """Nothing in them is foreign; a restored state gives the same bytes, in the same memory layout."""
+    """Nothing in them is foreign; a restored state gives the same bytes and memory layout."""
     state = state_of(log_density, ALL[name], independent_runs=2 if name == "kernel-hmc" else 1)
     parts = flatten(state)
     assert parts.foreign == []
@@ -123,7 +135,7 @@ def slope(x):
     ),
 )
 def test_the_default_sampler_goes_on_from_each_phase(target, options):
-    """A state that is stored and restored before each sweep asks for the same points, bit for bit."""
+    """A state stored and restored before each sweep asks for the same points, bit for bit."""
     x = np.random.default_rng(1).uniform(0.1, 1.0, (8, 3)).cumsum(axis=1)
     setup = SamplerSetup(
         dim=3,
@@ -225,7 +237,9 @@ def test_what_kmc_did_not_make_is_foreign():
 def test_what_kmc_made_and_is_not_known_is_named():
     history = History(2)
     history.model = kmc.Model(log_density, dim=2)
-    with pytest.raises(NotPlain, match=r"kmc.samplers.score_fitter:History.model is a kmc.model.model.Model"):
+    with pytest.raises(
+        NotPlain, match=r"kmc.samplers.score_fitter:History.model is a kmc.model.model.Model"
+    ):
         flatten({"process": [history]})
     history.model = partial(print)  # of functools
     assert len(flatten(history).foreign) == 1
@@ -239,7 +253,9 @@ def test_what_kmc_made_and_is_not_known_is_named():
 
 def test_a_field_that_is_missing():
     parts = flatten(Funnel(driver=0, origin=0.0, centers=np.zeros(2), slopes=np.ones(2)))
-    with pytest.raises(NotPlain, match="Funnel has the fields .*'slopes'.*, and the store .*'slants'"):
+    with pytest.raises(
+        NotPlain, match="Funnel has the fields .*'slopes'.*, and the store .*'slants'"
+    ):
         restore(parts._replace(structure=parts.structure.replace("slopes", "slants")))
 
 

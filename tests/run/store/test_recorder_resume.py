@@ -29,7 +29,9 @@ def uninterrupted():
 
 
 def resumed(path, name, **others):
-    return kmc.sample(log_density, store=path, resume=True, save_warmup=True, **settings(name, **others))
+    return kmc.sample(
+        log_density, store=path, resume=True, save_warmup=True, **settings(name, **others)
+    )
 
 
 @pytest.mark.slow
@@ -41,7 +43,9 @@ def test_a_store_changes_nothing(tmp_path, uninterrupted, name):
 
 
 @pytest.mark.parametrize("k", slow_except([1, 61, 143], {143}))
-@pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"random-walk", "delayed", "kernel-hmc"}))
+@pytest.mark.parametrize(
+    "name", slow_except(list(SAMPLERS), {"random-walk", "delayed", "kernel-hmc"})
+)
 @pytest.mark.usefixtures("often")
 def test_exceptions(tmp_path, uninterrupted, name, k):
     path = tmp_path / "run.zarr"
@@ -51,14 +55,16 @@ def test_exceptions(tmp_path, uninterrupted, name, k):
     counting = Interrupted(0, Stop())
     result = kmc.sample(counting, store=path, resume=True, save_warmup=True, **settings(name))
     assert_same(result, uninterrupted[name])
-    assert counting.calls + k - 1 <= result.attrs["n_evaluations"] + 8  # no more is evaluated again than one sweep
+    # no more is evaluated again than one sweep
+    assert counting.calls + k - 1 <= result.attrs["n_evaluations"] + 8
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     slow_except(
-        ["adaptive-metropolis", "kameleon", "langevin", "delayed", "kernel-hmc", "nystrom"], {"delayed", "kernel-hmc"}
+        ["adaptive-metropolis", "kameleon", "langevin", "delayed", "kernel-hmc", "nystrom"],
+        {"delayed", "kernel-hmc"},
     ),
 )
 def test_from_the_history_alone(tmp_path, uninterrupted, name, no_snapshots):
@@ -82,16 +88,22 @@ def test_values_that_were_rejected_are_counted_once(tmp_path, request, snapshots
         failing = kmc.Model(Interrupted(61, Stop(), holes), **options)
         kmc.sample(failing, store=path, **settings("random-walk", dim=None))
     assert 0 < caught.value.idata.attrs["n_nonfinite"] < expected.attrs["n_nonfinite"]
-    result = kmc.sample(kmc.Model(holes, **options), store=path, resume=True, **settings("random-walk", dim=None))
+    result = kmc.sample(
+        kmc.Model(holes, **options), store=path, resume=True, **settings("random-walk", dim=None)
+    )
     assert_same(result, expected)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", slow_except(["random-walk", "kernel-hmc", "nystrom"], {"kernel-hmc"}))
+@pytest.mark.parametrize(
+    "name", slow_except(["random-walk", "kernel-hmc", "nystrom"], {"kernel-hmc"})
+)
 def test_ctrl_c_again_and_again(tmp_path, uninterrupted, name):
     path = tmp_path / "run.zarr"
     for k in (30, 50, 40, 20):
-        partial = kmc.sample(Interrupted(k, KeyboardInterrupt()), store=path, resume=True, **settings(name))
+        partial = kmc.sample(
+            Interrupted(k, KeyboardInterrupt()), store=path, resume=True, **settings(name)
+        )
         kept = kmc.load(path)
         assert kept.posterior.sizes["draw"] == partial.posterior.sizes["draw"]
         assert "unfinished" in kept.attrs
@@ -105,7 +117,8 @@ def test_callbacks(tmp_path, uninterrupted, name):
     kmc.sample(log_density, store=path, callback=lambda record: record.draw == 12, **settings(name))
     assert kmc.load(path).posterior.sizes["draw"] == 12
     assert_same(resumed(path, name, callback=seen.append), uninterrupted[name])
-    assert next(record.draw for record in seen if record.phase == "sampling") == 13  # earlier records are not repeated
+    # earlier records are not repeated
+    assert next(record.draw for record in seen if record.phase == "sampling") == 13
 
 
 def test_an_exception_of_the_callback(tmp_path, uninterrupted):
@@ -114,7 +127,9 @@ def test_an_exception_of_the_callback(tmp_path, uninterrupted):
             raise Stop
 
     with pytest.raises(Stop):
-        kmc.sample(log_density, store=tmp_path / "run.zarr", callback=callback, **settings("random-walk"))
+        kmc.sample(
+            log_density, store=tmp_path / "run.zarr", callback=callback, **settings("random-walk")
+        )
     assert_same(resumed(tmp_path / "run.zarr", "random-walk"), uninterrupted["random-walk"])
 
 
@@ -122,17 +137,25 @@ def test_an_exception_of_the_callback(tmp_path, uninterrupted):
 @pytest.mark.parametrize(
     "options",
     slow_except(
-        {"runs": {"independent_runs": 2, "chains": 4}, "budget": {"draws": None}, "starts": {"initial": np.eye(2) * 3}},
+        {
+            "runs": {"independent_runs": 2, "chains": 4},
+            "budget": {"draws": None},
+            "starts": {"initial": np.eye(2) * 3},
+        },
         {"runs"},
     ),
 )
-@pytest.mark.parametrize("name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"}))
+@pytest.mark.parametrize(
+    "name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"})
+)
 def test_independent_runs_budgets_and_starts(tmp_path, name, options, k, often):
     asked = settings(name, save_warmup=True, **options)
     reference = kmc.sample(log_density, **asked)
     with pytest.raises(kmc.EvaluationError):
         kmc.sample(Interrupted(k, Stop()), store=tmp_path / "run.zarr", **asked)
-    assert_same(kmc.sample(log_density, store=tmp_path / "run.zarr", resume=True, **asked), reference)
+    assert_same(
+        kmc.sample(log_density, store=tmp_path / "run.zarr", resume=True, **asked), reference
+    )
 
 
 def with_blobs(x):
@@ -150,8 +173,12 @@ def named():
 
 
 @pytest.mark.parametrize("k", slow_except([4, 130], {130}))
-@pytest.mark.parametrize("model", slow_except({"blobs": kmc.Model(with_blobs, dim=2), "named": named()}, {"named"}))
-@pytest.mark.parametrize("name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"}))
+@pytest.mark.parametrize(
+    "model", slow_except({"blobs": kmc.Model(with_blobs, dim=2), "named": named()}, {"named"})
+)
+@pytest.mark.parametrize(
+    "name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"})
+)
 def test_blobs_and_names(tmp_path, name, model, k, often):
     asked = {**settings(name, save_warmup=True), "dim": None}
     reference = kmc.sample(model, **asked)
@@ -177,9 +204,13 @@ def test_blobs_where_most_points_have_none(tmp_path, monkeypatch, start):
         return (-0.5 * float(x @ x), {"twice": 2 * x}) if np.abs(x).max() < 0.3 else -np.inf
 
     initial = np.vstack([np.full((start, 2), 9.0), np.zeros((2, 2))])
-    asked = settings("random-walk", warmup=0, initial=initial, sampler=kmc.RandomWalkMetropolis(scale=1.0))
+    asked = settings(
+        "random-walk", warmup=0, initial=initial, sampler=kmc.RandomWalkMetropolis(scale=1.0)
+    )
     reference = kmc.sample(rarely, **asked)
-    kmc.sample(rarely, store=tmp_path / "run.zarr", callback=lambda record: record.draw == 30, **asked)
+    kmc.sample(
+        rarely, store=tmp_path / "run.zarr", callback=lambda record: record.draw == 30, **asked
+    )
     assert_same(kmc.sample(rarely, store=tmp_path / "run.zarr", resume=True, **asked), reference)
 
 
@@ -208,7 +239,11 @@ def test_estimates_are_kept(tmp_path, name, often):
     assert_same(result, reference)
 
 
-@pytest.mark.parametrize("name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"}))
+@pytest.mark.parametrize(
+    "name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"})
+)
 def test_proposals_are_kept_for_a_surrogate_only(tmp_path, name):
     kmc.sample(log_density, store=tmp_path / "run.zarr", **settings(name))
-    assert (tmp_path / "run.zarr" / "draws" / "trace" / "proposal").exists() == (name == "kernel-hmc")
+    assert (tmp_path / "run.zarr" / "draws" / "trace" / "proposal").exists() == (
+        name == "kernel-hmc"
+    )

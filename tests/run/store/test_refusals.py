@@ -54,8 +54,14 @@ def test_it_exists(store):
         ({"warmup": 10}, "warmup=null, and this one has 10"),
         ({"seed": 8}, 'seed={"entropy": 7.*, and this one has {"entropy": 8'),
         ({"initial": np.eye(2)}, "initial=null, and this one has"),
-        ({"sampler": "adaptive-metropolis"}, 'sampler="random-walk", and this one has "adaptive-metropolis"'),
-        ({"sampler": kmc.RandomWalkMetropolis(target_acceptance=0.3)}, "settings of the sampler=.*0.234.*0.3"),
+        (
+            {"sampler": "adaptive-metropolis"},
+            'sampler="random-walk", and this one has "adaptive-metropolis"',
+        ),
+        (
+            {"sampler": kmc.RandomWalkMetropolis(target_acceptance=0.3)},
+            "settings of the sampler=.*0.234.*0.3",
+        ),
     ],
 )
 def test_another_setting(store, others, message):
@@ -79,13 +85,17 @@ def test_no_seed_takes_that_of_the_store(store):
 @pytest.mark.parametrize("number", [1, 99])
 def test_another_format(store, number):
     edit(store, lambda about: about.update(format=number))
-    message = rf"has format {number}, and kmc .* reads format \d: use the version that wrote it, kmc \d"
+    message = (
+        rf"has format {number}, and kmc .* reads format \d: use the version that wrote it, kmc \d"
+    )
     for call in (go_on, kmc.load):
         with pytest.raises(ValueError, match=message):
             call(store)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"zarr_format": 3, "node_type": "group"})])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", json.dumps({"zarr_format": 3, "node_type": "group"})]
+)
 def test_something_else(tmp_path, content):
     path = tmp_path / "run.zarr"
     path.mkdir()
@@ -103,7 +113,9 @@ def test_a_folder_with_other_files(tmp_path):
 
 def test_a_netcdf_file(tmp_path):
     (tmp_path / "draws.nc").write_text("hello")
-    with pytest.raises(ValueError, match=r"draws.nc' is not a kmc store: open a netCDF file by arviz.from_netcdf"):
+    with pytest.raises(
+        ValueError, match=r"draws.nc' is not a kmc store: open a netCDF file by arviz.from_netcdf"
+    ):
         kmc.load(tmp_path / "draws.nc")
 
 
@@ -147,16 +159,22 @@ def test_another_course(store, monkeypatch):
     """The points requested now differ from those evaluated before."""
     edit(store, lambda about: about["commit"].update(snapshot=None))
     monkeypatch.setattr("kmc.samplers.random_walk.np.exp", lambda x: 1.0001 * np.e**x)
-    with pytest.raises(ValueError, match="evaluation .* was made at x = .* with kmc .* target has changed"):
+    with pytest.raises(
+        ValueError, match="evaluation .* was made at x = .* with kmc .* target has changed"
+    ):
         go_on(store)
 
 
 @pytest.mark.parametrize("resume", ["unfinished", "finished", "extended"])
 def test_another_function(store, resume):
-    """Its values would be mixed with those of the first one, or the old draws returned as if they were its own."""
+    """Its values would be mixed with those of the first one, or the old draws returned as if they
+    were its own.
+    """
     if resume != "unfinished":
         go_on(store)
-    with pytest.raises(ValueError, match="is of a run of another function: at x = .* and is .* now"):
+    with pytest.raises(
+        ValueError, match="is of a run of another function: at x = .* and is .* now"
+    ):
         if resume == "extended":
             kmc.extend(store, draws=5, target=lambda x: log_density(x - 100.0), progress=False)
         else:

@@ -49,7 +49,8 @@ def interrupted(path, sampler, k=250):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", slow_except(["adaptive-metropolis", "kameleon", "kernel-hmc", "nystrom"], {"kernel-hmc"})
+    "name",
+    slow_except(["adaptive-metropolis", "kameleon", "kernel-hmc", "nystrom"], {"kernel-hmc"}),
 )
 def test_a_run_is_resumed_and_extended_without_a_pickle(tmp_path, name, no_pickles, often):
     path, asked = tmp_path / "run.zarr", settings(name)
@@ -67,7 +68,9 @@ def test_a_run_is_resumed_and_extended_without_a_pickle(tmp_path, name, no_pickl
 def test_the_target_is_a_pickle(tmp_path, no_pickles):
     path = tmp_path / "run.zarr"
     kmc.sample(log_density, store=path, **settings("random-walk"))
-    with pytest.raises(ValueError, match=r"holds the log-density as a pickle, .*: pass target=.*, or trust=True"):
+    with pytest.raises(
+        ValueError, match=r"holds the log-density as a pickle, .*: pass target=.*, or trust=True"
+    ):
         kmc.extend(path, draws=5, progress=False)
 
 
@@ -79,7 +82,10 @@ def test_the_target_of_a_store_that_is_trusted(tmp_path):
 
 @pytest.mark.slow
 def test_an_estimator_of_the_users_asks_for_trust(tmp_path, often):
-    path, whole = tmp_path / "run.zarr", kmc.sample(log_density, **settings("kernel-hmc", sampler=OWN))
+    path, whole = (
+        tmp_path / "run.zarr",
+        kmc.sample(log_density, **settings("kernel-hmc", sampler=OWN)),
+    )
     asked = interrupted(path, OWN)
     assert not list(path.glob("snapshot-*"))  # the state of such an estimator is not plain data
     assert_same(kmc.sample(log_density, store=path, resume=True, **asked), whole)
@@ -94,7 +100,9 @@ def test_a_snapshot_that_another_user_signed_is_used_with_trust_only(tmp_path, m
     """The draws are the same: without it the run is repeated from its history."""
     path, asked, restored = tmp_path / "run.zarr", settings("delayed"), []
     restore = Recorder.restore
-    monkeypatch.setattr(Recorder, "restore", lambda self: restored.append(restore(self)) or restored[-1])
+    monkeypatch.setattr(
+        Recorder, "restore", lambda self: restored.append(restore(self)) or restored[-1]
+    )
     whole = kmc.sample(log_density, **asked)
     with pytest.raises(kmc.EvaluationError):
         kmc.sample(Interrupted(240, Stop()), store=path, **asked)

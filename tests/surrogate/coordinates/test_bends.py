@@ -9,21 +9,31 @@ from kmc.surrogate.coordinates.transport import find_transports
 from kmc.surrogate.process import Seen, fit_to_draws
 from tests.oracles.differences import gradient
 
-BEND = Bend(np.array([0.5, -1.0, 2.0]), np.array([1.0, 0.5, 0.0]), np.zeros(3)).bent(np.array([0.3, 1.0, -2.0]))
+BEND = Bend(np.array([0.5, -1.0, 2.0]), np.array([1.0, 0.5, 0.0]), np.zeros(3)).bent(
+    np.array([0.3, 1.0, -2.0])
+)
 
 
 class Product:
-    """The data say only what x_0 + x_1 + (x_0 - x_1)² / 4 is; the others are standard normal: a bend along no axis."""
+    """The data say only what x_0 + x_1 + (x_0 - x_1)² / 4 is; the others are standard normal: a
+    bend along no axis.
+    """
 
     dim = 4
 
     def __call__(self, x):
-        return -0.5 * (((x[0] + x[1] + (x[0] - x[1]) ** 2 / 4) / 0.1) ** 2 + ((x[0] - x[1]) / 3) ** 2 + x[2:] @ x[2:])
+        return -0.5 * (
+            ((x[0] + x[1] + (x[0] - x[1]) ** 2 / 4) / 0.1) ** 2
+            + ((x[0] - x[1]) / 3) ** 2
+            + x[2:] @ x[2:]
+        )
 
     def sample(self, rng, n):
         along, across = 3.0 * rng.standard_normal(n), 0.1 * rng.standard_normal(n)
         total = across - along**2 / 4
-        return np.column_stack([(total + along) / 2, (total - along) / 2, rng.standard_normal((n, 2))])
+        return np.column_stack(
+            [(total + along) / 2, (total - along) / 2, rng.standard_normal((n, 2))]
+        )
 
 
 @pytest.fixture
@@ -47,14 +57,18 @@ def test_there_and_back_without_a_change_of_volume(rng):
     np.testing.assert_array_equal(BEND.log_jacobian(x), np.zeros(50))
 
 
-@pytest.mark.parametrize("target", [Banana(5, b=0.1), Product()], ids=["along a parameter", "along none"])
+@pytest.mark.parametrize(
+    "target", [Banana(5, b=0.1), Product()], ids=["along a parameter", "along none"]
+)
 def test_a_bend_is_found_in_whose_coordinates_the_log_density_is_quadratic(rng, target):
     x, values, states = history(target, 300, rng)
     found = [one for one in find_transports(x, values, states) if isinstance(one, Bend)]
     assert len(found) == 1
     surrogate = fit_to_draws(Seen(x, values, states, np.full(x.shape, np.nan)), rng, found[0])
     fresh = target.sample(rng, 200)
-    np.testing.assert_allclose(surrogate.log_density(fresh), [target(row) for row in fresh], atol=0.02)
+    np.testing.assert_allclose(
+        surrogate.log_density(fresh), [target(row) for row in fresh], atol=0.02
+    )
 
 
 def test_the_bending_is_that_of_the_ridge(rng):

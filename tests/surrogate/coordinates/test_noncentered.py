@@ -11,11 +11,24 @@ from kmc.run.structure import added
 from kmc.surrogate.coordinates.noncentered import NonCentered
 from tests.oracles.differences import gradient
 
-EFFECTS = {"mu": kmc.Normal(0, 5), "tau": kmc.HalfNormal(10), "theta": kmc.Normal("mu", "tau", shape=8)}
+EFFECTS = {
+    "mu": kmc.Normal(0, 5),
+    "tau": kmc.HalfNormal(10),
+    "theta": kmc.Normal("mu", "tau", shape=8),
+}
 HIERARCHIES = {
     "effects": EFFECTS,
-    "rates": {"m": kmc.Normal(1, 2), "s": kmc.Uniform(0.1, 2), "rate": kmc.LogNormal("m", "s", shape=3)},
-    "numbers": {"s": kmc.LogNormal(0, 1), "x": kmc.Normal(3, "s"), "y": kmc.Normal("x", 2.0), "z": kmc.Normal("k", "s")}
+    "rates": {
+        "m": kmc.Normal(1, 2),
+        "s": kmc.Uniform(0.1, 2),
+        "rate": kmc.LogNormal("m", "s", shape=3),
+    },
+    "numbers": {
+        "s": kmc.LogNormal(0, 1),
+        "x": kmc.Normal(3, "s"),
+        "y": kmc.Normal("x", 2.0),
+        "z": kmc.Normal("k", "s"),
+    }
     | {"k": 4},
     "nested": {
         "top": kmc.Normal(0, 1),
@@ -40,8 +53,12 @@ def test_there_and_back(name):
     u = known.transport(x)
     assert isinstance(known.transport, NonCentered) and known.transport.size > 0
     np.testing.assert_allclose(known.transport.back(u), x, rtol=1e-9, atol=1e-9)
-    columns = [gradient(lambda row, i=i: known.transport(row[None])[0, i], x[0]) for i in range(model.dim)]
-    assert known.transport.log_jacobian(x[:1])[0] == pytest.approx(np.linalg.slogdet(np.array(columns))[1], rel=1e-6)
+    columns = [
+        gradient(lambda row, i=i: known.transport(row[None])[0, i], x[0]) for i in range(model.dim)
+    ]
+    assert known.transport.log_jacobian(x[:1])[0] == pytest.approx(
+        np.linalg.slogdet(np.array(columns))[1], rel=1e-6
+    )
 
 
 @EACH
@@ -49,7 +66,9 @@ def test_the_prior_is_a_sum_there(name):
     model, known = known_of(name)
     x = model.initial_points(np.random.default_rng(2), 200)
     values, _ = known.splines.values_and_gradients(known.transport(x))
-    np.testing.assert_allclose(values + known.transport.log_jacobian(x), model.log_added(x), atol=0.05)
+    np.testing.assert_allclose(
+        values + known.transport.log_jacobian(x), model.log_added(x), atol=0.05
+    )
 
 
 def test_deviations_are_standard_normal_there():
@@ -63,7 +82,8 @@ def test_a_parent_that_is_no_known_function_has_no_coordinates():
     """A parameter with a prior on a circle is two coordinates."""
     parents = {"a": kmc.Normal(0, 1), "s": kmc.HalfNormal(1)}
     model = kmc.Model(
-        log_likelihood=lambda p: 0.0, parameters={**parents, "x": kmc.Normal("a", "s"), "w": kmc.Simplex(3)}
+        log_likelihood=lambda p: 0.0,
+        parameters={**parents, "x": kmc.Normal("a", "s"), "w": kmc.Simplex(3)},
     )
     assert added(model) is None  # the logarithm of the simplex's Jacobian is no sum
 
@@ -87,10 +107,16 @@ def test_fields_of_a_file_are_checked(field, wrong):
 
 @pytest.mark.slow
 def test_a_centred_hierarchy_is_sampled_from_few_evaluations(tmp_path):
-    """Eight schools (Rubin 1981), with the posterior that its non-centered form has; the store has the coordinates."""
+    """Eight schools (Rubin 1981), with the posterior that its non-centered form has; the store has
+    the coordinates.
+    """
     y, sd = np.array([28, 8, -3, 7, -1, 1, 18, 12.0]), np.array([15, 10, 16, 11, 9, 11, 10, 18.0])
-    model = kmc.Model(log_likelihood=lambda p: -0.5 * np.sum(((y - p["theta"]) / sd) ** 2), parameters=EFFECTS)
-    idata = kmc.sample(model, draws=None, max_evaluations=1500, seed=3, progress=False, store=tmp_path / "run")
+    model = kmc.Model(
+        log_likelihood=lambda p: -0.5 * np.sum(((y - p["theta"]) / sd) ** 2), parameters=EFFECTS
+    )
+    idata = kmc.sample(
+        model, draws=None, max_evaluations=1500, seed=3, progress=False, store=tmp_path / "run"
+    )
     assert min(float(one.min()) for one in az.ess(idata).data_vars.values()) > 500
 
     # The truth by quadrature over tau: mu and theta are normal given it.

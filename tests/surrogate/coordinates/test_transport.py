@@ -7,7 +7,9 @@ from kmc.surrogate.process import Seen, fit_to_draws
 from tests.oracles.differences import gradient
 
 FUNNEL = Funnel(1, 0.3, np.array([0.5, 0.0, -1.0]), np.array([0.7, 0.0, -0.2]))
-MOVING = Funnel(1, 0.3, np.array([0.5, 0.0, -1.0]), np.array([0.7, 0.0, -0.2]), 2, np.array([1.5, 0.0, 0.0]))
+MOVING = Funnel(
+    1, 0.3, np.array([0.5, 0.0, -1.0]), np.array([0.7, 0.0, -0.2]), 2, np.array([1.5, 0.0, 0.0])
+)
 
 
 class Hierarchy:
@@ -57,7 +59,9 @@ def test_the_jacobian_is_that_of_differences(rng, funnel):
 
 @pytest.mark.parametrize("sd", [1.0, 3.0])
 def test_a_funnel_is_found(rng, sd):
-    """Neal's: x_1 ~ N(0, sd²), x_i ~ N(0, exp(x_1)), so that all slopes are a half and all centers nought."""
+    """Neal's: x_1 ~ N(0, sd²), x_i ~ N(0, exp(x_1)), so that all slopes are a half and all centers
+    nought.
+    """
     transport = found(Neal(sd, dim=5), rng)
     assert transport.driver == 0
     np.testing.assert_allclose(transport.slopes, [0.0, 0.5, 0.5, 0.5, 0.5], atol=0.02)
@@ -66,16 +70,21 @@ def test_a_funnel_is_found(rng, sd):
 def test_a_funnel_around_another_parameter_is_found(rng):
     transport = found(Hierarchy(), rng)
     assert (transport.driver, transport.location) == (0, 1)
-    np.testing.assert_array_equal(transport.slopes, [0.0, 0.0, 1.0, 1.0, 1.0])  # round: the values allow it
+    # round: the values allow it
+    np.testing.assert_array_equal(transport.slopes, [0.0, 0.0, 1.0, 1.0, 1.0])
     np.testing.assert_array_equal(transport.loadings, [0.0, 0.0, 1.0, 1.0, 1.0])
 
 
 def test_the_fit_is_one_of_the_density_of_x(rng):
-    """Where a Gaussian in u is exact, values of x and their gradients are the target's everywhere."""
+    """Where a Gaussian in u is exact, values and gradients in x are the target's everywhere."""
     target = Neal(3.0, dim=4)
     x, values, states = history(target, 150, rng)
     transport = Funnel(0, 0.0, np.zeros(4), np.array([0.0, 0.5, 0.5, 0.5]))
     surrogate = fit_to_draws(Seen(x, values, states, np.full(x.shape, np.nan)), rng, transport)
     fresh = target.sample(rng, 200)
-    np.testing.assert_allclose(surrogate.log_density(fresh), [target(row) for row in fresh], atol=1e-3)
-    np.testing.assert_allclose(surrogate.back(surrogate.coordinates(fresh)), fresh, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        surrogate.log_density(fresh), [target(row) for row in fresh], atol=1e-3
+    )
+    np.testing.assert_allclose(
+        surrogate.back(surrogate.coordinates(fresh)), fresh, rtol=1e-8, atol=1e-10
+    )

@@ -9,7 +9,9 @@ RNG = np.random.default_rng(5)
 
 
 def learned(inside, states, extra=3000, spread=0.6):
-    """The wall of points around states, where ``inside`` (rows to booleans) says which have a density."""
+    """The wall of points around states, where ``inside`` (rows to booleans) says which have a
+    density.
+    """
     rng = np.random.default_rng(1)
     x = states[rng.integers(len(states), size=extra)]
     x = np.vstack([states, x + spread * states.std(axis=0) * rng.standard_normal(x.shape)])
@@ -18,7 +20,9 @@ def learned(inside, states, extra=3000, spread=0.6):
 
 def wrong(wall, inside, states):
     """Shares of states taken for forbidden, and of forbidden neighbors taken for allowed."""
-    near = states + 0.3 * states.std(axis=0) * np.random.default_rng(2).standard_normal(states.shape)
+    near = states + 0.3 * states.std(axis=0) * np.random.default_rng(2).standard_normal(
+        states.shape
+    )
     return wall.behind(states).mean(), (~wall.behind(near[~inside(near)])).mean()
 
 
@@ -75,11 +79,16 @@ def test_no_wall_where_there_is_none_or_far_away():
     states = RNG.standard_normal((500, 3))
     x = 3 * RNG.standard_normal((2000, 3))
     assert learn_wall(x, np.zeros(len(x)), states, rng=RNG) is None
-    assert learn_wall(x, np.where(np.linalg.norm(x, axis=1) > 7, -np.inf, 0.0), states, rng=RNG) is None
+    assert (
+        learn_wall(x, np.where(np.linalg.norm(x, axis=1) > 7, -np.inf, 0.0), states, rng=RNG)
+        is None
+    )
 
 
 def test_a_wall_keeps_its_regions_and_others_are_added():
-    """Nothing tests a last fit, so it does not choose anew: a wedge is a curved surface, too, one half of it false."""
+    """Nothing tests a last fit, so it does not choose anew: a wedge is a curved surface, too, one
+    half of it false.
+    """
     rng = np.random.default_rng(3)
 
     def wedge(x):
@@ -90,7 +99,11 @@ def test_a_wall_keeps_its_regions_and_others_are_added():
     values = np.where(wedge(x), 0.0, -np.inf)
     one = learn_wall(x, values, states, rng=rng)
     (first, *_), curved = one.regions
-    for rows, kind in (([first], curved), ([first] * 5, curved), ([np.append(first, [0.0] * 3)], True)):
+    for rows, kind in (
+        ([first], curved),
+        ([first] * 5, curved),
+        ([np.append(first, [0.0] * 3)], True),
+    ):
         known = replace(one, regions=Regions(np.array(rows), kind))
         kept = learn_wall(x, values, states, rng=rng, last=known)
         assert kept.regions.curved == kind and kept.whitening is known.whitening

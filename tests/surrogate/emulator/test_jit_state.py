@@ -1,4 +1,6 @@
-"""Emulated outputs in groups, compiled: formulas term by term, differences, and states that files may hold."""
+"""Emulated outputs in groups, compiled: formulas term by term, differences, and states that files
+may hold.
+"""
 
 import numpy as np
 import pytest
@@ -43,7 +45,9 @@ def state_of(groups, rng, reach=2.0):
     """Normal data, some of them with an sd that is the last parameter, and repeated terms."""
     n = sum(len(group.offset) for group in groups)
     zeros, none = np.zeros(n), np.full((n, 1), -1)
-    transforms = Transforms(np.zeros(DIM, np.int64), np.zeros(DIM), np.zeros(DIM), np.zeros((DIM, 2)))
+    transforms = Transforms(
+        np.zeros(DIM, np.int64), np.zeros(DIM), np.zeros(DIM), np.zeros((DIM, 2))
+    )
     alone, numbers = np.full(DIM, -1), np.tile([0.0, 1.0], (DIM, 1))
     scales = np.where(np.arange(n)[:, None] % 2, DIM - 1, -1)
     data = Data(
@@ -62,7 +66,9 @@ def state_of(groups, rng, reach=2.0):
         groups,
         origin=rng.standard_normal(DIM),
         back=np.eye(DIM) + 0.3 * rng.standard_normal((DIM, DIM)),
-        parameters=Parameters(transforms, alone, alone, numbers, no_splines(DIM), np.zeros((DIM, 3))),
+        parameters=Parameters(
+            transforms, alone, alone, numbers, no_splines(DIM), np.zeros((DIM, 3))
+        ),
         data=data,
         temperature=1.5,
         reach=reach,
@@ -105,7 +111,10 @@ def test_slopes_along_components(name):
         shift = np.zeros(len(state.constant))
         shift[k] = 1e-4
         ends = [
-            slopes_along_components(state._replace(constant=state.constant + s * shift), POINTS[:3])[0] for s in (1, -1)
+            slopes_along_components(
+                state._replace(constant=state.constant + s * shift), POINTS[:3]
+            )[0]
+            for s in (1, -1)
         ]
         np.testing.assert_allclose(slopes[:, k], (ends[0] - ends[1]) / 2e-4, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(values, [evaluate(state, z)[0] for z in POINTS[:3]])
@@ -115,10 +124,13 @@ def test_no_number_of_groups_needs_another_compilation_or_any_memory_at_a_point(
     found, compiled = [], []
     for state in STATES.values():
         found.append(evaluate_all(state, POINTS, np.empty(POINTS.shape)))
-        compiled.append(len(evaluate_all.signatures))  # other tests may have compiled it for states of other types
+        # other tests may have compiled it for states of other types
+        compiled.append(len(evaluate_all.signatures))
     assert np.isfinite(found).all() and len(set(compiled)) == 1
     state = STATES["two"]
-    first, second = allocations(evaluate_all, [(state, POINTS[:n], np.empty((n, DIM))) for n in (1, 12)])
+    first, second = allocations(
+        evaluate_all, [(state, POINTS[:n], np.empty((n, DIM))) for n in (1, 12)]
+    )
     assert first == second
 
 
@@ -141,7 +153,16 @@ def changes():
     yield "sizes", moved
     yield "inputs", np.array([0, 2, 3, DIM])
     yield "inputs", np.array([-1, 2, 3, 1])
-    for name in ("whitening", "polynomial", "sections", "centers", "rate", "offset", "basis", "constant"):
+    for name in (
+        "whitening",
+        "polynomial",
+        "sections",
+        "centers",
+        "rate",
+        "offset",
+        "basis",
+        "constant",
+    ):
         yield name, getattr(state, name)[:-1]
     yield "rate", 1.0
     yield "data", state.data.at(np.arange(len(state.offset) - 1))
