@@ -69,7 +69,8 @@ def run_cell(label: str, name: str, learned: str, budget: int, seed: int) -> dic
     idata = kmc.sample(model, initial=initial, **options)
     seconds = time.perf_counter() - began
     found = kmc.expectations(idata, target.coordinates, model=model)
-    draws = idata["unconstrained_posterior"]["x"].values
+    group = "unconstrained_posterior" if "unconstrained_posterior" in idata else "posterior"
+    draws = idata[group]["x"].values
     return {
         "target": name,
         "learned": learned,
