@@ -16,7 +16,7 @@ import numpy as np
 from kmc._version import __version__
 from kmc.model.evaluate import Evaluation, Evaluator
 from kmc.model.returned import GROUPS, LOG_LIKELIHOOD
-from kmc.run.frozen_surrogates import pieces
+from kmc.run.frozen_surrogates import joined, pieces
 from kmc.run.store.base import NullRecorder, RecordedRun
 from kmc.run.store.evaluations import Found
 from kmc.run.store.open import settings
@@ -48,9 +48,8 @@ def as_group(run: RecordedRun) -> Any:
         return None
     context = json.dumps(settings(request), sort_keys=True)
     packed = parts.packed()
-    text = base64.b64encode(packed).decode()
     return xarray.Dataset(
-        {"state": ("chain", pieces(text, chains)), "index": ("chain", np.arange(chains))},
+        {"state": ("chain", pieces(base64.b64encode(packed), chains)), "index": ("chain", np.arange(chains))},
         coords={"chain": np.arange(chains)},
         attrs={
             "inference_library_version": __version__,
@@ -179,7 +178,7 @@ def _content(group: Any, trust: bool) -> dict[str, Any]:
             f"result has the chains {index.tolist()}: expected all chains of one run, in their "
             f"order"
         )
-    packed = base64.b64decode("".join(map(str, group["state"].values)))
+    packed = base64.b64decode(joined(group["state"].values))
     signed = signature(packed, group.attrs["settings"] + __version__)
     if not (trust or hmac.compare_digest(signed, group.attrs["signature"])):
         raise ValueError(

@@ -69,8 +69,8 @@ def as_group(parts: Plain, chains: int) -> Any:
 
     return xarray.Dataset(
         {
-            "structure": ("chain", pieces(parts.structure, chains)),
-            "numbers": ("chain", pieces(base64.b64encode(parts.numbers).decode(), chains)),
+            "structure": ("chain", pieces(parts.structure.encode(), chains)),
+            "numbers": ("chain", pieces(base64.b64encode(parts.numbers), chains)),
             "index": ("chain", np.arange(chains)),
             "chains": ("chain", np.full(chains, chains)),
         },
@@ -108,7 +108,8 @@ def decoded(group: Any) -> list[Frozen]:
                 "chains: keep all chains of a run, which share a surrogate, in their order"
             )
         try:
-            parts = Plain("".join(structures[own]), base64.b64decode("".join(numbers[own])), [])
+            numbers_of_all = base64.b64decode(joined(numbers[own]))
+            parts = Plain(joined(structures[own]).decode(), numbers_of_all, [])
             found.append(unflattened(parts, size))
         except Exception as error:  # forged text raises errors of any kind
             raise _unreadable(group, f"{type(error).__name__}: {error}") from error
@@ -154,10 +155,15 @@ def unflattened(parts: Plain, chains: int) -> Frozen:
     return Frozen(densities, chains, constrain)
 
 
-def pieces(text: str, count: int) -> np.ndarray:
-    """Split a text into pieces of nearly equal size, as an array that every xarray can write."""
+def pieces(text: bytes, count: int) -> np.ndarray:
+    """Split ASCII text into pieces of nearly equal size, as an array that every xarray can write."""
     ends = [i * len(text) // count for i in range(count + 1)]
     return np.array([text[a:b] for a, b in itertools.pairwise(ends)])
+
+
+def joined(pieces: np.ndarray) -> bytes:
+    """Return the text of :func:`pieces`; of forged ones, anything."""
+    return b"".join(pieces.astype(bytes).tolist())
 
 
 def blocks_of(model: Model) -> Mapping[str, Any] | None:

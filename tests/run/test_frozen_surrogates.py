@@ -60,8 +60,8 @@ def test_the_surrogate_is_rebuilt_from_a_file(idata, tmp_path):
     near = idata["proposals"]["lp"].values - idata["proposals"]["surrogate"].values
     assert np.median(np.abs(near)) < 0.1
     for name, kind in {
-        "structure": str,
-        "numbers": str,
+        "structure": bytes,
+        "numbers": bytes,
         "index": np.integer,
         "chains": np.integer,
     }.items():
@@ -114,7 +114,7 @@ def test_the_option_is_checked():
 
 def test_a_group_of_another_version_is_refused_in_words(idata):
     group = idata["surrogate"].copy(deep=True)
-    group["structure"].values[:] = "x"
+    group["structure"].values[:] = b"x"
     with pytest.raises(
         ValueError, match=r"the group surrogate was written by kmc .* and cannot be read by kmc"
     ):
