@@ -109,7 +109,8 @@ class OfData(ABC):
     observed : array_like
         The data, with NaN where they are missing.
     observe : callable or None
-        Maps (outputs, parameters) to what is compared with the data.
+        Maps (outputs, parameters), or the outputs if it is a ufunc such as `np.exp`, to what is
+        compared with the data.
     terms : mapping of str to tuple of terms
         By argument, numbers and names of parameters, see :func:`as_terms`.
 
@@ -258,7 +259,8 @@ class OfData(ABC):
         mean = as_array("outputs", outputs)
         what = "the outputs have"
         if self.observe is not None:
-            mean = as_array("observe", self.observe(mean, parameters))
+            given = (mean,) if isinstance(self.observe, np.ufunc) else (mean, parameters)
+            mean = as_array("observe", self.observe(*given))
             what = "observe returned"
         if mean.shape != self.missing.shape:
             raise ValueError(

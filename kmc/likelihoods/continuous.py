@@ -36,7 +36,8 @@ class Normal(OfData):
     observe : callable, optional
         A function of (outputs, parameters), for gains, backgrounds and dilutions: it returns an
         array in the shape of the data, which takes the place of the outputs. It gets a dict of all
-        parameters; those that are not for the simulator are left out of its `inputs`.
+        parameters; those that are not for the simulator are left out of its `inputs`. A ufunc of
+        numpy, such as `np.exp`, gets the outputs alone.
 
     Raises
     ------

@@ -49,7 +49,10 @@ def as_group(run: RecordedRun) -> Any:
     context = json.dumps(settings(request), sort_keys=True)
     packed = parts.packed()
     return xarray.Dataset(
-        {"state": ("chain", pieces(base64.b64encode(packed), chains)), "index": ("chain", np.arange(chains))},
+        {
+            "state": ("chain", pieces(base64.b64encode(packed), chains)),
+            "index": ("chain", np.arange(chains)),
+        },
         coords={"chain": np.arange(chains)},
         attrs={
             "inference_library_version": __version__,

@@ -156,7 +156,7 @@ def unflattened(parts: Plain, chains: int) -> Frozen:
 
 
 def pieces(text: bytes, count: int) -> np.ndarray:
-    """Split ASCII text into pieces of nearly equal size, as an array that every xarray can write."""
+    """Split ASCII text into pieces of nearly equal size, as an array that xarray can write."""
     ends = [i * len(text) // count for i in range(count + 1)]
     return np.array([text[a:b] for a, b in itertools.pairwise(ends)])
 

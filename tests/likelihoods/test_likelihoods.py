@@ -221,6 +221,16 @@ def test_draws_are_censored_as_the_data_are(name):
     )
 
 
+def test_a_ufunc_observes_the_outputs_alone():
+    likelihood, out = Poisson([3, 0, 2], observe=np.exp), np.array([0.9, -0.3, 0.4])
+    plain = Poisson([3, 0, 2])
+    np.testing.assert_array_equal(
+        likelihood.log_likelihoods(out, {}), plain.log_likelihoods(np.exp(out), {})
+    )
+    along, _ = likelihood.gradients(out, {})
+    np.testing.assert_allclose(along, [3, 0, 2] - np.exp(out), rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", REFERENCES)
 def test_missing_data_add_nothing_whatever_the_output(name):
     likelihood, out, _, data = REFERENCES[name]
