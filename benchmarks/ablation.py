@@ -27,9 +27,9 @@ import kmc
 import kmc.kernel_hmc.learning as learning
 import kmc.kernel_hmc.state as state
 import kmc.run.independent_run as independent_run
-import kmc.surrogate.coordinates.transport as transport
+import kmc.surrogate.coordinates.search as search
 import kmc.surrogate.process as process
-from kmc.kernel_hmc.sources import Beyond, Climb, ClimbFromStarts, Exchanges, Source
+from kmc.kernel_hmc.batch import Beyond, Climb, ClimbFromStarts, Exchanges, Source
 from kmc.surrogate.regression import SETTINGS
 
 RESULTS = Path(__file__).parent / "results" / "ablation.csv"
@@ -102,9 +102,9 @@ def _with(function, options):
 
 ENTRIES: dict[str, Callable[[], Any]] = {
     "none": contextlib.nullcontext,
-    "coordinates: funnels": _patched(transport, "_funnels", lambda *args: []),
-    "coordinates: bends": _patched(transport, "_bends", lambda *args: []),
-    "coordinates: heavy tails": _patched(transport, "heavy_tails", lambda *args, **options: []),
+    "coordinates: funnels": _patched(search, "funnels", lambda *args: []),
+    "coordinates: bends": _patched(search, "bends", lambda *args: []),
+    "coordinates: heavy tails": _patched(search, "heavy_tails", lambda *args, **options: []),
     "coordinates: scales": _patched(
         process, "best_change", lambda observed, coordinates: coordinates
     ),

@@ -56,8 +56,8 @@ from kmc import convergence
 from kmc.model.toys import Banana
 from kmc.samplers.adapting import RobbinsMonro
 from kmc.samplers.kameleon import Kameleon, KameleonProposer, Subsample, covariance_root, log_normal
+from kmc.samplers.metropolis import Proposal, decide
 from kmc.samplers.score_field import Field, plain_path
-from kmc.samplers.walkers import Proposal, decide
 from kmc.scores import FiniteKEF
 from kmc.surrogate.coordinates.whitening import Whitening
 

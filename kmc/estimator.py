@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kmc.checks import MOST, as_array, check_magnitude
+from kmc.arrays import MOST, as_array, check_magnitude
 from kmc.threads import single_threaded
 
 FITS = ("fit", "partial_fit", "fit_transform")

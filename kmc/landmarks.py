@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.cluster.vq import kmeans2
 
-from kmc.checks import as_array, check_magnitude
+from kmc.arrays import as_array, check_magnitude
 from kmc.kernels.derivatives import kernel_derivative
 from kmc.njit import njit
 

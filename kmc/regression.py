@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from kmc import landmarks
+from kmc.arrays import as_array
 from kmc.bases import Basis, Contraction, FourierFeatures, KernelSections, Monomials
 from kmc.bases.base import as_basis, is_basis
-from kmc.checks import as_array, check_count, check_number
+from kmc.checks import check_count, check_number
 from kmc.errors import warn
 from kmc.estimator import (
     DataConversionWarning,

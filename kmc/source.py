@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import check_magnitude, to_numpy
+from kmc.arrays import check_magnitude, to_numpy
 from kmc.errors import warn
 from kmc.estimator import Estimator, as_points, check_vector
 from kmc.forms.stream import blocks, checked, is_dask, is_iterator, length, trajectories

@@ -10,8 +10,8 @@ from scipy import stats
 from kmc.checks import as_number
 from kmc.model.toys import Banana, Gaussian
 from kmc.samplers.base import MOVES
+from kmc.samplers.metropolis import decide
 from kmc.samplers.moves import Move, as_moves, propose_one_of
-from kmc.samplers.walkers import decide
 
 __all__ = ["check_move"]
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from kmc.arrays import as_array
 from kmc.bases import general
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.checks import as_array, is_whole
+from kmc.checks import is_whole
 
 Both = Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray, np.ndarray]]
 

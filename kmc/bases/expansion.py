@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from kmc.arrays import as_array, check_magnitude
 from kmc.bases import general
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion_jit_state import ExpansionState, expansion_state
 from kmc.bases.section_forms import RadialGeometry, profile_and_metric
-from kmc.checks import as_array, check_magnitude
 from kmc.kernels import Kernel, kernel_derivative
 
 _NUMBERS = 2**18  # in one array of a pass over points: 2 MB, so that a few of them fit in the cache

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from kmc import jitted
+from kmc.arrays import as_array
 from kmc.bases.base import Basis
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
-from kmc.checks import as_array
 from kmc.kernels import Kernel, frequencies
 from kmc.kernels.exponentials import ROUND
 from kmc.njit import njit

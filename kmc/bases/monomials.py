@@ -10,8 +10,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import perm
 
+from kmc.arrays import as_array
 from kmc.bases.base import Basis
-from kmc.checks import as_array, is_whole
+from kmc.checks import is_whole
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.checks import as_array, check_count, check_samples
+from kmc.arrays import as_array
+from kmc.checks import check_count, check_samples
 from kmc.convergence import mean_errors
 from kmc.diagnostics.draws import read_points, scores_at
 from kmc.diagnostics.stein import SteinSections, stein_kernel

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 
 
 class Draws(NamedTuple):

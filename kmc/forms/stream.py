@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import check_magnitude, is_whole, to_numpy
+from kmc.arrays import check_magnitude, to_numpy
+from kmc.checks import is_whole
 
 
 class Block(NamedTuple):

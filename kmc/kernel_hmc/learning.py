@@ -16,9 +16,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from kmc.convergence import worst_rhat
-from kmc.kernel_hmc.kinds import KindChoice, kinds_of
-from kmc.kernel_hmc.modes import Modes, find_modes
-from kmc.kernel_hmc.sources import (
+from kmc.kernel_hmc.batch import (
     SURPRISE,
     TYPICAL,
     Beyond,
@@ -31,6 +29,8 @@ from kmc.kernel_hmc.sources import (
     candidates,
     choose,
 )
+from kmc.kernel_hmc.kinds import KindChoice, kinds_of
+from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned, unseen
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
 from kmc.surrogate.emulator.structure import Approximation, Structure

@@ -16,6 +16,7 @@ from kmc.kernel_hmc.modes import Modes
 from kmc.samplers.base import MOVES
 from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chains
 from kmc.samplers.local_mixture import LocalMixture, local_mixture
+from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import Move, archive_move, propose_one_of
 from kmc.samplers.tuning import (
     Trials,
@@ -24,7 +25,6 @@ from kmc.samplers.tuning import (
     longest_axis,
     with_step_size,
 )
-from kmc.samplers.walkers import Proposal
 from kmc.surrogate.density import Component
 
 SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")

@@ -25,11 +25,11 @@ from kmc.kernel_hmc.proposals import (
 from kmc.kernel_hmc.surrogate_chains import compile_in_thread, from_above
 from kmc.kernel_hmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.samplers.base import Proposed, SamplerSetup, Step
+from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import Move
 from kmc.samplers.walkers import (
     Lanes,
     Passed,
-    Proposal,
     Walkers,
     cloud_around,
     join_lanes,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import MOST_LENGTH, as_array
+from kmc.arrays import as_array
+from kmc.checks import MOST_LENGTH
 from kmc.kernels.algebra import Kernel
 from kmc.njit import njit
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 
 Values = Mapping[str, tuple[np.ndarray, ...]]
 """The numbers of each argument's terms, at some parameters."""

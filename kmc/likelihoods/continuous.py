@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import digamma, gammaln, log_ndtr, stdtr
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 from kmc.likelihoods.base import OfData, Values, as_bound, as_term, as_terms, check_data
 
 _HALF_LOG_2_PI = 0.5 * np.log(2.0 * np.pi)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln, xlog1py, xlogy
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 from kmc.likelihoods.base import OfData, Values, as_term, check_data, fitting
 
 _MOST = 2.0**62  # the largest mean that NumPy draws counts of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 from kmc.likelihoods.base import by_differences
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_array, is_whole
+from kmc.arrays import as_array
+from kmc.checks import is_whole
 from kmc.model.least_squares import Residual
 from kmc.model.model import Model
 from kmc.model.pymc_model import from_pymc

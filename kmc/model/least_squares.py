@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 from kmc.model.parameters import Fixed, Interval, LowerBound, Parameter, Real, UpperBound
 
 

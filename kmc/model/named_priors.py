@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from kmc.checks import as_array, check_count, check_number
+from kmc.arrays import as_array
+from kmc.checks import check_count, check_number
 from kmc.model import transforms
 from kmc.model.distributions import LKJFactor, NormalAround, OnCircle, between
 from kmc.model.parameters import check_interval

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kmc.checks import as_array, check_count, check_number
+from kmc.arrays import as_array
+from kmc.checks import check_count, check_number
 from kmc.model import transforms
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 
 LOG_PRIOR, TOTAL = "log_prior", "total_log_likelihood"
 """Names of the blobs of the two parts."""

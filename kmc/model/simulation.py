@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_array, listed
+from kmc.arrays import as_array
+from kmc.checks import listed
 from kmc.likelihoods.base import Likelihood, OfData
 from kmc.model.depends import Element, as_depends
 from kmc.model.space import Block

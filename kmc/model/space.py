@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from scipy.special import ndtr
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 from kmc.model.dimensions import Dimensions
 from kmc.model.parameters import Fixed
 from kmc.model.priors import JointPrior, WithPrior

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 from kmc.model.space import ParameterSpace, Space
 
 _LARGEST = 6  # scales from 1e-6 to 1e6

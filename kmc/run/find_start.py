@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from kmc.checks import as_array, as_count, as_number
+from kmc.arrays import as_array
+from kmc.checks import as_count, as_number
 from kmc.errors import EvaluationError
 from kmc.model.convert import as_model
 from kmc.model.evaluate import Evaluator

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import as_array
+from kmc.arrays import as_array
 from kmc.model.least_squares import residual_of
 from kmc.model.model import Model
 from kmc.model.returned import number_of

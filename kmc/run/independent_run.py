@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import MOST
+from kmc.arrays import MOST
 from kmc.errors import EvaluationError
 from kmc.model.model import Model
 from kmc.model.starts import TRIED, near, wide_batches

@@ -21,9 +21,10 @@ import numpy as np
 
 from kmc.njit import njit
 from kmc.samplers.base import SamplerSetup, Step
+from kmc.samplers.metropolis import Proposal
 from kmc.samplers.score_field import Affine, Field, GradientEstimator
 from kmc.samplers.score_fitter import Fitter, History
-from kmc.samplers.walkers import Proposal, Walkers, best_starts, requested
+from kmc.samplers.walkers import Walkers, best_starts, requested
 from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.process import Process, Seen, fit_to_draws
 

@@ -38,9 +38,10 @@ from kmc.samplers.adapting import (
 )
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
+from kmc.samplers.metropolis import Proposal
 from kmc.samplers.score_field import Field, GradientEstimator
 from kmc.samplers.score_fitter import check_estimator, check_schedule
-from kmc.samplers.walkers import BEST_SCALE, Proposal, start_spread
+from kmc.samplers.walkers import BEST_SCALE, start_spread
 
 LANGEVIN, WALK = MOVES.index("langevin"), MOVES.index("random-walk")
 _WARMUP_SHARE = 4  # warm-up has one in so many evaluations of the budget

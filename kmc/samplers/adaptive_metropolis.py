@@ -26,10 +26,11 @@ from kmc.samplers.adapting import (
 from kmc.samplers.adaptive_langevin import BEST_STEP, LANGEVIN, langevin
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
+from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import differential_evolution
 from kmc.samplers.score_field import GradientEstimator
 from kmc.samplers.score_fitter import check_estimator
-from kmc.samplers.walkers import BEST_SCALE, Proposal, start_spread
+from kmc.samplers.walkers import BEST_SCALE, start_spread
 
 # Set by hand, on the targets of the benchmarks.
 KINDS = ("random-walk", "differential-evolution", "independence")

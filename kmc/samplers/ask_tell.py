@@ -7,7 +7,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from kmc.checks import as_array, as_count, as_flag, as_number, check_some
+from kmc.arrays import as_array
+from kmc.checks import as_count, as_flag, as_number, check_some
 from kmc.samplers.base import NamedMoves, Request, Sampler, SamplerSetup, SamplerState, Step, Traits
 from kmc.seeds import Seed, as_seed
 from kmc.threads import single_threaded

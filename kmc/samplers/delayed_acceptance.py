@@ -24,9 +24,9 @@ from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import SamplerSetup
 from kmc.samplers.kameleon import Kameleon
+from kmc.samplers.metropolis import Proposal
 from kmc.samplers.score_field import GradientEstimator
 from kmc.samplers.score_fitter import check_estimator
-from kmc.samplers.walkers import Proposal
 
 # probability that a proposal is not screened: a learned density of zero must not trap a chain
 _OPEN = 0.05

@@ -6,11 +6,7 @@ balance with respect to the surrogate. Its end is accepted as a proposal for the
 probability min(1, p(x') s(x) / (p(x) s(x'))): the surrogate transition method of Liu (2001), "Monte
 Carlo Strategies in Scientific Computing", chapter 9.
 
-Paths are integrated by leapfrog for H(z, p) = |p|²/2 - b log s(z), b a power, with unit mass in
-whitened coordinates. At a learned wall paths are reflected as in Skilling's Galilean Monte Carlo:
-if a step ends behind it, the momentum is mirrored there, without a kick, and the path continues.
-Each part is symmetric in time and preserves volume, also the mirror, since it depends on the
-position alone. If the end of a path is behind the wall, the acceptance test decides.
+Paths are those of :mod:`kmc.samplers.leapfrog`.
 
 Everything that samples a surrogate calls :func:`inner_chains`, which makes many of them side by
 side on all cores: one routine is compiled. Each chain has its own generator, so the results are
@@ -33,11 +29,11 @@ from numba.extending import intrinsic
 from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.njit import njit
+from kmc.samplers.leapfrog import leapfrog
 from kmc.samplers.local_mixture import LocalMixture, draw_from, log_density_of
 from kmc.threads import in_threads
 
 DIVERGENCE = 1000.0  # largest spread of H along a path, in nats
-HOPELESS = 1e6  # an energy spread that makes a path useless
 
 
 class InnerChainOptions(NamedTuple):
@@ -325,64 +321,3 @@ def _generator(typingctx: Any, addresses: Any) -> Any:
         return made._getvalue()
 
     return types.npy_rng(addresses), codegen
-
-
-@njit(allocates=False)
-def leapfrog(state, power, z, momentum, gradient, value, step_size, n_steps, normal, work):
-    """Integrate in place; reversible and volume-preserving.
-
-    On entry ``value`` and ``gradient`` are log s and ∇ log s at z (0 behind a wall); on return
-    ``gradient`` is that at the end. ``normal`` (d,) is scratch.
-
-    Returns
-    -------
-    value : float
-        log s at the end point.
-    energy : float
-        H at the end point.
-    spread : float
-        Largest minus smallest H along the path, both ends included: it is the same for the reversed
-        path, so that a divergence test on it preserves reversibility.
-    """
-    d = z.size
-    energy = _energy(momentum, power * value)
-    lowest = highest = energy
-    for step in range(n_steps):
-        for i in range(d):
-            momentum[i] += 0.5 * step_size * power * gradient[i]
-            z[i] += step_size * momentum[i]
-        value = value_and_gradient(state, z, gradient, work)
-        _, behind = wall(state, z, normal, work)
-        if behind:
-            gradient[:] = 0.0
-            if step < n_steps - 1:
-                _mirror(momentum, normal)
-                continue
-        for i in range(d):
-            momentum[i] += 0.5 * step_size * power * gradient[i]
-        energy = _energy(momentum, power * value)
-        lowest = min(lowest, energy)
-        highest = max(highest, energy)
-        if not (energy - lowest < HOPELESS and highest - energy < HOPELESS):  # also NaN
-            return value, energy, np.inf
-    return value, energy, highest - lowest
-
-
-@njit(allocates=False)
-def _mirror(momentum, normal):
-    """Mirror the momentum at the plane with this normal, in place."""
-    along = square = 0.0
-    for i in range(momentum.size):
-        along += momentum[i] * normal[i]
-        square += normal[i] * normal[i]
-    if square > 0.0:
-        for i in range(momentum.size):
-            momentum[i] -= 2.0 * along / square * normal[i]
-
-
-@njit(allocates=False)
-def _energy(momentum, log_density):
-    kinetic = 0.0
-    for i in range(momentum.size):
-        kinetic += momentum[i] * momentum[i]
-    return 0.5 * kinetic - log_density

@@ -33,7 +33,8 @@ from kmc.samplers.adapting import (
 )
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
-from kmc.samplers.walkers import BEST_SCALE, Proposal, start_spread
+from kmc.samplers.metropolis import Proposal
+from kmc.samplers.walkers import BEST_SCALE, start_spread
 
 _MOVE, _WALK = MOVES.index("kameleon"), MOVES.index("random-walk")
 _WARMUP_SHARE = 3  # warm-up has one in so many evaluations of the budget

@@ -21,7 +21,8 @@ from scipy.special import logsumexp
 
 from kmc.checks import check_count, check_number, is_number
 from kmc.samplers.base import MOVES
-from kmc.samplers.walkers import BEST_SCALE, Proposal
+from kmc.samplers.metropolis import Proposal
+from kmc.samplers.walkers import BEST_SCALE
 
 __all__ = ["DifferentialEvolution", "Independence", "Move", "RandomWalk", "Snooker"]
 

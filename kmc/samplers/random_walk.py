@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kmc.checks import as_array, check_number, check_unused
+from kmc.arrays import as_array
+from kmc.checks import check_number, check_unused
 from kmc.samplers.adapting import AdaptingState, Moved, RobbinsMonro, walkers_of, warmup_sweeps
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import MOVES, SamplerSetup
-from kmc.samplers.walkers import BEST_SCALE, Proposal, start_spread
+from kmc.samplers.metropolis import Proposal
+from kmc.samplers.walkers import BEST_SCALE, start_spread
 
 _MOVE = MOVES.index("random-walk")
 _WARMUP_SHARE = 3  # warm-up has one in so many evaluations of the budget

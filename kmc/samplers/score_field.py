@@ -21,8 +21,9 @@ import numpy as np
 from kmc import jitted
 from kmc.njit import njit
 from kmc.samplers.base import MOVES
-from kmc.samplers.inner_chains import HOPELESS, leapfrog
-from kmc.samplers.walkers import BEST_SCALE, Proposal
+from kmc.samplers.leapfrog import HOPELESS, leapfrog
+from kmc.samplers.metropolis import Proposal
+from kmc.samplers.walkers import BEST_SCALE
 from kmc.surrogate.coordinates.whitening import Whitening
 
 _STEP = 1e-4  # of differences of the surrogate's gradient, in white coordinates

@@ -23,13 +23,13 @@ from kmc.kernel_hmc.sampler import KernelHMC
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
 from kmc.samplers.ask_tell import Startable
 from kmc.samplers.base import SamplerSetup, SamplerState, Step, Traits
+from kmc.samplers.metropolis import Proposal
 from kmc.samplers.random_walk import RandomWalkMetropolis
 from kmc.samplers.score_field import MOST_STEPS, PATH, Field, GradientEstimator, ScoreMixture
 from kmc.samplers.score_fitter import Fitter, History, check_estimator, check_schedule
 from kmc.samplers.walkers import (
     Lanes,
     Passed,
-    Proposal,
     Walkers,
     best_starts,
     join_lanes,

@@ -16,41 +16,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from kmc.samplers.base import STATS, Proposed, Step
-
-
-class Proposal(NamedTuple):
-    """The proposal of a move.
-
-    ``log_ratio`` is the logarithm of the Metropolis–Hastings ratio without the target: log q(x |
-    x') - log q(x' | x). A proposal that ended where it began (``moved`` False) needs no evaluation.
-    """
-
-    position: np.ndarray
-    log_ratio: float
-    move: int  # index into base.MOVES
-    moved: bool = True
-    n_steps: int = 0
-    step_size: float = 0.0
-    energy: float = np.nan
-    diverging: bool = False
-
-
-def decide(
-    rng: np.random.Generator, current: float, proposed: float, *, log_ratio: float
-) -> tuple[bool, float]:
-    """Accept or reject, and return (accepted, probability).
-
-    A proposed value of -inf is legal and never accepted.
-    """
-    uniform = rng.random()  # always drawn, so that the random stream does not depend on the value
-    if proposed == -np.inf:
-        return False, 0.0
-    log_probability = proposed - current + log_ratio
-    if np.isnan(log_probability):  # a surrogate overflowed
-        return False, 0.0
-    probability = float(np.exp(min(0.0, log_probability)))
-    return uniform < probability, probability
-
+from kmc.samplers.metropolis import Proposal, probabilities
 
 # of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
 BEST_SCALE = 2.38
@@ -81,8 +47,7 @@ class Walkers:
     def decide(self, proposals: Sequence[Proposal], values: np.ndarray) -> dict[str, np.ndarray]:
         """Accept or reject every proposal, and return STATS.
 
-        ``values`` are the log-densities of those that moved. The decisions are those of
-        :func:`kmc.samplers.walkers.decide` to the bit, all at once.
+        ``values`` are the log-densities of those that moved.
         """
         stats: dict[str, np.ndarray] = {
             name: np.zeros(len(self), kind) for name, kind in STATS.items()
@@ -99,10 +64,9 @@ class Walkers:
         uniforms = np.array(
             [rng.random() if mine else 1.0 for rng, mine in zip(self.rngs, moved, strict=True)]
         )
-        with np.errstate(invalid="ignore"):  # -inf - (-inf); the surrogate may have overflowed, too
-            change = proposed[1] - self.log_density + np.array(log_ratio)
-        legal = evaluated & (proposed[1] > -np.inf) & ~np.isnan(change)
-        stats["acceptance_rate"][legal] = np.exp(np.minimum(0.0, change[legal]))
+        stats["acceptance_rate"][:] = np.where(
+            evaluated, probabilities(self.log_density, proposed[1], np.array(log_ratio)), 0.0
+        )
         accepted = stats["accepted"]
         accepted[:] = uniforms < stats["acceptance_rate"]
         self.proposed = Proposed(*proposed)

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import optimize
 
 from kmc import jitted
-from kmc.checks import as_array, check_count
+from kmc.arrays import as_array
+from kmc.checks import check_count
 from kmc.njit import njit
 from kmc.scores.base import REFIT_GROWTH, ScoreEstimator
 from kmc.scores.sums import Samples

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
-from kmc.checks import as_array, check_number, check_samples
+from kmc.arrays import as_array
+from kmc.checks import check_number, check_samples
 from kmc.estimator import Estimator, check_vector, check_weights, values_of
 from kmc.scores import choice
 from kmc.scores.densities import jit_parameters

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_array, to_numpy
+from kmc.arrays import as_array, to_numpy
 
 
 def distances(trajectory: Any, pairs: Any = None) -> Any:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from kmc.arrays import to_numpy
 from kmc.bases.base import centers_of
-from kmc.checks import check_choice, check_count, to_numpy
+from kmc.checks import check_choice, check_count
 from kmc.errors import warn
 from kmc.estimator import as_points
 from kmc.kernels import Kernel, median_distance

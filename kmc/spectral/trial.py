@@ -17,9 +17,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import linalg
 
+from kmc.arrays import as_array
 from kmc.bases import Basis
 from kmc.bases.base import Both
-from kmc.checks import as_array
 from kmc.forms import Forms, accumulate
 from kmc.forms.stream import checked
 from kmc.linalg import generalized_eigh

@@ -14,9 +14,10 @@ from scipy.special import logsumexp
 
 from kmc.surrogate import jit_state
 from kmc.surrogate.coordinates.bends import Bend
+from kmc.surrogate.coordinates.funnels import Funnel
 from kmc.surrogate.coordinates.noncentered import NonCentered
 from kmc.surrogate.coordinates.tails import HeavyTails
-from kmc.surrogate.coordinates.transport import Funnel, Identity, Transport
+from kmc.surrogate.coordinates.transport import Identity, Transport
 from kmc.surrogate.coordinates.walls import log_chances
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.emulator.jit_state import EmulatorJitState, check_emulator_state

@@ -8,13 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from kmc.surrogate.coordinates.noncentered import NonCentered
-from kmc.surrogate.coordinates.transport import (
-    APART,
-    IDENTITY,
-    Identity,
-    Transport,
-    find_transports,
-)
+from kmc.surrogate.coordinates.search import find_transports
+from kmc.surrogate.coordinates.transport import APART, IDENTITY, Identity, Transport
 from kmc.surrogate.coordinates.walls import NO_WALL, Wall, learn_wall
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import (

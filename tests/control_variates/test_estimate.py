@@ -8,8 +8,8 @@ import pytest
 from kmc.control_variates.estimate import ReplicateEstimate, largest_off, least_dof
 from kmc.control_variates.replicate import Replicate
 from kmc.samplers.base import MOVES
+from kmc.surrogate.coordinates.funnels import Funnel
 from kmc.surrogate.coordinates.tails import HeavyTails
-from kmc.surrogate.coordinates.transport import Funnel
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component, Density
 from tests.control_variates.synthetic import gaussian_state

@@ -43,7 +43,8 @@ from kmc.samplers.random_walk import RandomWalkMetropolis
 from kmc.samplers.score_field import Field, ScoreMixture
 from kmc.samplers.walkers import Walkers, requested
 from kmc.scores import GaussianScore, LiteKEF
-from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
+from kmc.surrogate.coordinates.funnels import Funnel
+from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.density import Component
 from kmc.surrogate.process import Seen, fit_to_draws

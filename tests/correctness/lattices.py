@@ -26,11 +26,12 @@ from kmc.samplers.delayed_acceptance import ScreenedProposer
 from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chain, make_moves
 from kmc.samplers.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.samplers.local_mixture import LocalMixture
+from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import DifferentialEvolution, Snooker, differential_evolution, snooker
 from kmc.samplers.parallel_tempering import TemperatureLadder, TemperedState
 from kmc.samplers.random_walk import GaussianSteps
 from kmc.samplers.score_field import Field, ScoreMixture
-from kmc.samplers.walkers import Proposal, Walkers, requested
+from kmc.samplers.walkers import Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.coordinates.walls import NO_WALL, WallState

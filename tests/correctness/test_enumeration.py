@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from kmc.samplers.metropolis import decide
 from kmc.samplers.moves import differential_evolution, snooker
-from kmc.samplers.walkers import Walkers, decide, requested
+from kmc.samplers.walkers import Walkers, requested
 from kmc.surrogate.coordinates.walls import WallState
 from tests.correctness.lattices import (
     FROM_OUTSIDE,

@@ -7,7 +7,7 @@ import pytest
 
 from kmc.kernel_hmc.modes import Modes
 from kmc.samplers.base import MOVES
-from kmc.samplers.walkers import Proposal
+from kmc.samplers.metropolis import Proposal
 from tests.correctness.invariance import MANY, case, proposals_of
 from tests.grids import slow_except
 

@@ -18,9 +18,10 @@ from kmc.samplers.adaptive_langevin import AdaptiveLangevin, _Local, langevin
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.samplers.delayed_acceptance import DelayedAcceptance, ScreenedProposer
 from kmc.samplers.kameleon import Kameleon
+from kmc.samplers.metropolis import Proposal
 from kmc.samplers.random_walk import GaussianSteps
 from kmc.samplers.score_field import ScoreMixture
-from kmc.samplers.walkers import Proposal, Walkers
+from kmc.samplers.walkers import Walkers
 from kmc.scores import GaussianScore
 from kmc.surrogate import jit_state
 from tests.correctness.invariance import (

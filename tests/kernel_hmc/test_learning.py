@@ -6,9 +6,9 @@ from math import erfc
 import numpy as np
 import pytest
 
+from kmc.kernel_hmc.batch import RADII, choose, climb
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.modes import Modes, find_modes
-from kmc.kernel_hmc.sources import RADII, choose, climb
 from kmc.kernel_hmc.stopping import is_learned
 from kmc.model.toys import Banana, Bimodal, Gaussian
 from kmc.surrogate.process import Seen, first_fit, learned_coordinates

@@ -7,7 +7,8 @@ from kmc.kernel_hmc.proposals import ArchiveMoves, ProposalMixture, distinct, fl
 from kmc.samplers.base import MOVES
 from kmc.samplers.inner_chains import InnerChainOptions
 from kmc.samplers.local_mixture import local_mixture
-from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
+from kmc.surrogate.coordinates.funnels import Funnel
+from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.density import Component
 from kmc.surrogate.process import Seen, fit_to_draws
 

@@ -5,7 +5,7 @@ import numpy as np
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, from_above, sample, tuned
 from kmc.samplers.tuning import MOST_STEPS
-from kmc.surrogate.coordinates.transport import Funnel
+from kmc.surrogate.coordinates.funnels import Funnel
 from kmc.surrogate.process import Seen, first_fit
 
 

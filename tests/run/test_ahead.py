@@ -8,7 +8,8 @@ import pytest
 
 import kmc
 from kmc.run.ahead import LEAD, Ahead, Limits
-from kmc.samplers.walkers import Lane, Proposal
+from kmc.samplers.metropolis import Proposal
+from kmc.samplers.walkers import Lane
 from tests.grids import slow_except
 from tests.run.store.runs import assert_same, log_density, settings
 from tests.run.streams import Disorder

@@ -8,7 +8,7 @@ import pytest
 import kmc
 from kmc.samplers.adaptive_metropolis import AdaptiveMetropolis
 from kmc.samplers.delayed_acceptance import DelayedAcceptance
-from kmc.samplers.walkers import Proposal
+from kmc.samplers.metropolis import Proposal
 from kmc.scores import GaussianScore
 from tests.samplers.test_adaptive_langevin import NORMAL, drive, started
 

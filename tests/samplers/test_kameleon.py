@@ -10,7 +10,7 @@ import pytest
 from kmc.model.toys import Banana
 from kmc.samplers.base import MOVES
 from kmc.samplers.kameleon import Kameleon, Subsample, covariance_root, log_normal
-from kmc.samplers.walkers import decide
+from kmc.samplers.metropolis import decide
 from tests.oracles import kameleon as oracle
 from tests.samplers import setups
 

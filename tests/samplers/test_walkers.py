@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kmc.samplers.walkers import Proposal, decide
+from kmc.samplers.metropolis import Proposal, decide
 
 
 def test_the_probability_is_that_of_metropolis_and_hastings():

@@ -8,7 +8,8 @@ import pytest
 import kmc
 from kmc.convergence import bulk_ess
 from kmc.jitted import value_and_gradient, wall, workspace
-from kmc.samplers.inner_chains import InnerChainOptions, inner_chain, leapfrog
+from kmc.samplers.inner_chains import InnerChainOptions, inner_chain
+from kmc.samplers.leapfrog import leapfrog
 from kmc.samplers.local_mixture import local_mixture
 from kmc.surrogate.coordinates.walls import DEEP, WallState, log_chances
 from tests.oracles.mcmc import assert_standard, jit_state, paired

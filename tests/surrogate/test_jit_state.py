@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from kmc.surrogate import jit_state
-from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
+from kmc.surrogate.coordinates.funnels import Funnel
+from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.coordinates.walls import WallState, log_chances
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import whitened_coordinates

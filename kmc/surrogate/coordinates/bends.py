@@ -15,6 +15,14 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
+from scipy import optimize
+
+from kmc.surrogate.coordinates.transport import (
+    EVALUATIONS,
+    LARGEST_DIM,
+    Misfit,
+    residuals,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +86,30 @@ def bend_of(states: np.ndarray, *, along_pairs: bool = True) -> Bend | None:
     found = [_straightened(white, direction) for direction in (*axes, *sums)]
     _, direction, slopes = min(found, key=lambda one: one[0])
     return Bend(origin, direction / unit, np.zeros(dim)).bent(slopes * unit)
+
+
+def bends(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[Misfit]:
+    """Return the bend of the states, refined to bring the log-density closest to a quadratic."""
+    few = states.shape[1] <= LARGEST_DIM
+    bend, unit = bend_of(states, along_pairs=few), states.std(axis=0)
+    if bend is None:
+        return []
+    guess = Misfit.of(bend, x, log_density)
+    if not few:
+        return [guess]
+    some = guess.some()
+
+    def with_parameters(theta: np.ndarray) -> Bend:
+        more, turn = np.split(theta, 2)
+        return bend.bent(more * unit, turn / unit)
+
+    solution = optimize.leastsquares(
+        lambda theta: residuals(with_parameters(theta), *some[:2], weights=some[2]),
+        np.zeros(2 * len(unit)),
+        max_nfev=EVALUATIONS,
+    )
+    refined = Misfit.of(with_parameters(solution.x), x, log_density)
+    return [min(guess, refined, key=lambda m: m.sd)]
 
 
 def _straightened(white: np.ndarray, direction: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

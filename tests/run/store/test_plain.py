@@ -16,7 +16,8 @@ from kmc.run.run import Run
 from kmc.run.store.plain import NotPlain, Plain, flatten, restore
 from kmc.samplers.base import SamplerSetup
 from kmc.samplers.score_fitter import History
-from kmc.surrogate.coordinates.transport import IDENTITY, Funnel
+from kmc.surrogate.coordinates.funnels import Funnel
+from kmc.surrogate.coordinates.transport import IDENTITY
 from tests.grids import slow_except
 from tests.run.store.runs import SAMPLERS, log_density
 

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.targets import Banana
 from kmc.surrogate.coordinates.bends import Bend, bend_of
-from kmc.surrogate.coordinates.transport import find_transports
+from kmc.surrogate.coordinates.search import find_transports
 from kmc.surrogate.process import Seen, fit_to_draws
 from tests.oracles.differences import gradient
 

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from benchmarks.targets import StudentT
+from kmc.surrogate.coordinates.search import find_transports
 from kmc.surrogate.coordinates.tails import HeavyTails, heavy_tails
-from kmc.surrogate.coordinates.transport import find_transports
 from tests.correctness.invariance import case, runs
 from tests.grids import slow_except
 

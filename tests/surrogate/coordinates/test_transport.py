@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from benchmarks.targets import Funnel as Neal
-from kmc.surrogate.coordinates.transport import Funnel, find_transports
+from kmc.surrogate.coordinates.funnels import Funnel
+from kmc.surrogate.coordinates.search import find_transports
 from kmc.surrogate.process import Seen, fit_to_draws
 from tests.oracles.differences import gradient
 

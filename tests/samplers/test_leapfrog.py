@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.samplers.inner_chains import leapfrog
+from kmc.samplers.leapfrog import leapfrog
 from kmc.surrogate.jit_state import value_and_gradient, workspace
 from tests.oracles.mcmc import jit_state, log_surrogate, slope_of_power
 

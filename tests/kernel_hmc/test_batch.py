@@ -5,8 +5,8 @@ import pytest
 
 import kmc
 from kmc.convergence import bulk_ess
+from kmc.kernel_hmc.batch import LONG, beyond, climb_from, exchanges
 from kmc.kernel_hmc.learning import Learning
-from kmc.kernel_hmc.sources import LONG, beyond, climb_from, exchanges
 from kmc.model.toys import Gaussian
 from kmc.surrogate.process import Seen
 

@@ -345,7 +345,7 @@ def beyond(draws: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from kmc.kernel_hmc.sources import beyond
+    >>> from kmc.kernel_hmc.batch import beyond
     >>> rng = np.random.default_rng(1)
     >>> along = rng.normal(size=(1_000, 2)) * [3.0, 0.1]
     >>> bool(np.ptp(beyond(along)[:, 0]) > np.ptp(along[:, 0]))
@@ -374,7 +374,7 @@ def exchanges(x: np.ndarray, most: int) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from kmc.kernel_hmc.sources import exchanges
+    >>> from kmc.kernel_hmc.batch import exchanges
     >>> exchanges(np.array([1.0, 2.0, 3.0, 4.0]), 2)
     array([[2., 1., 4., 3.],
            [3., 4., 1., 2.]])
