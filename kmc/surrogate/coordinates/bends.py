@@ -103,7 +103,7 @@ def bends(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[Mi
         more, turn = np.split(theta, 2)
         return bend.bent(more * unit, turn / unit)
 
-    solution = optimize.leastsquares(
+    solution = optimize.least_squares(
         lambda theta: residuals(with_parameters(theta), *some[:2], weights=some[2]),
         np.zeros(2 * len(unit)),
         max_nfev=EVALUATIONS,

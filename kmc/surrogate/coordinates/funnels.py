@@ -231,7 +231,7 @@ def _refined(guess: Misfit, states: np.ndarray) -> Transport:
     start = np.insert(np.zeros(len(free)), d - 1, np.clip(0.0, off - inside, off + inside))
     low = np.insert(-free, d - 1, off - _FURTHEST)
     high = np.insert(free, d - 1, off + _FURTHEST)
-    solution = optimize.leastsquares(
+    solution = optimize.least_squares(
         lambda theta: residuals(with_parameters(theta), x, log_density, weights=weights),
         start,
         bounds=(low, high),
