@@ -12,8 +12,7 @@ number that is printed.) Two figures: Ramachandran plots colored by the slow mod
 against the lagtime. The first, after 1.5 nanoseconds in 100 seconds of two cores:
 
 .. image:: /pictures/alanine_dipeptide.png
-   :alt: φ against ψ, twice, colored by the slow mode from angles and distances: the few points with
-   φ > 0 stand out
+   :alt: φ against ψ, twice, colored by the slow modes: the few points with φ > 0 stand out
 """
 
 # sphinx_gallery_thumbnail_path = 'pictures/alanine_dipeptide.png'

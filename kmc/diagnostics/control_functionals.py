@@ -77,9 +77,9 @@ def control_functional(
 
     Parameters
     ----------
-    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like, shape (n, d) or
-    (chains, draws, d)
-        Draws, at least four in each chain; the rows of an array (n, d) are one chain, in its order.
+    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like
+        Draws, (n, d) or (chains, draws, d), at least four in each chain; the rows of an array
+        (n, d) are one chain, in its order.
     f : callable or array_like
         A function from points (n, d) to (n,) or (n, k), or its values at the draws, chain after
         chain.

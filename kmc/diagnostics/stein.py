@@ -79,9 +79,9 @@ def kernel_stein_discrepancy(
 
     Parameters
     ----------
-    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like, shape (n, d) or
-    (chains, draws, d)
-        Draws, at least four in each chain; the rows of an array (n, d) are one chain, in its order.
+    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like
+        Draws, (n, d) or (chains, draws, d), at least four in each chain; the rows of an array
+        (n, d) are one chain, in its order.
     score : callable or estimator
         ∇ log p, a function from points (n, d) to (n, d), or an object with such a method
         ``gradient``, such as the estimators of :mod:`kmc.scores`. The columns are the parameters in

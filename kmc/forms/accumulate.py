@@ -52,8 +52,8 @@ def accumulate(
         A basis of p functions.
     x : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
         Each item of a list is a trajectory, which matters to the last two forms only.
-    forms : sequence of {"mass", "values", "dirichlet", "gradients", "linear", "lagged",
-    "reversible"}
+    forms : sequence of str
+        Of "mass", "values", "dirichlet", "gradients", "linear", "lagged" and "reversible".
         "reversible" is "lagged" with each pair in both directions, in two thirds of the time or
         less; not both.
     weights : array_like, shape (n,), optional

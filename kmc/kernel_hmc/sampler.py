@@ -72,7 +72,7 @@ class KernelHMC(Startable):
     See Also
     --------
     kmc.ScoreHMC : the published algorithm, with trajectories along the gradient of a score
-    estimator of your choice.
+        estimator of your choice.
 
     Notes
     -----

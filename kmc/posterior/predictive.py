@@ -19,10 +19,9 @@ def predictive(result: Any, f: Callable[[Any, np.random.Generator], Any], *, see
 
     Parameters
     ----------
-    result : result of kmc.sample, path of a store, or any InferenceData or DataTree with a group
-    ``posterior``
-        The group ``prior`` is there if the model has a prior to draw from: ``kmc.Model(...,
-        prior=...)``, or parameters declared with priors.
+    result : result of kmc.sample, path of a store, InferenceData or DataTree
+        It has a group ``posterior``. The group ``prior`` is there if the model has a prior to draw
+        from: ``kmc.Model(..., prior=...)``, or parameters declared with priors.
     f : callable
         It takes the parameters of one draw, as the log-density does (a dict, or an array (d,) if
         they have no names), and a Generator. It returns a number or an array, always of one shape,

@@ -76,7 +76,7 @@ class AdaptiveMetropolis(Startable):
     See Also
     --------
     kmc.KernelHMC : the default sampler, with far more effective draws per evaluation on most
-    targets.
+        targets.
 
     Notes
     -----
