@@ -132,13 +132,17 @@ def from_above(process: Process, z: np.ndarray, n: int, rng: np.random.Generator
 
     They are from a wide density. That is a Student-t density with the mean and covariance of draws
     (k, d) of its chains, and ends a little beyond them. Unlike chains, its draws are in modes
-    behind a valley, too, as a surrogate has where it was never evaluated. Chains that are stuck at
-    fewer than d + 1 points have no covariance: then these points are returned.
+    behind a valley, too, as a surrogate has where it was never evaluated. Chains that are stuck, at
+    fewer than d + 1 points or in a plane, have no covariance: then these points are returned.
     """
     dim = z.shape[1]
-    if len(np.unique(z, axis=0)) <= dim:
+    covariance, stuck = np.cov(z.T).reshape(dim, dim), len(np.unique(z, axis=0)) <= dim
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        stuck = True
+    if stuck:
         return z[rng.integers(len(z), size=n)]
-    root = np.linalg.cholesky(np.cov(z.T).reshape(dim, dim))
     farthest = np.max(np.sum(np.linalg.solve(root, (z - z.mean(axis=0)).T) ** 2, axis=0))
     normal = rng.standard_normal((_WIDE, dim)) / np.sqrt(rng.chisquare(_DOF, (_WIDE, 1)) / _DOF)
     square = np.sum(normal**2, axis=1)

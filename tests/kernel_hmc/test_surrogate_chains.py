@@ -1,6 +1,7 @@
 """Chains on the surrogate at several powers, for learning."""
 
 import numpy as np
+import pytest
 
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, from_above, sample, tuned
@@ -50,12 +51,15 @@ def test_trajectories_have_an_end():
     assert chains.options.trajectory_length <= MOST_STEPS * chains.options.step_size
 
 
-def test_chains_that_are_stuck_do_not_end_a_run():
-    """They are at d points or fewer, which have no covariance."""
+@pytest.mark.parametrize(
+    "at", [np.array([[0.5, -0.5], [1.0, 0.0]]), np.outer(np.arange(9.0), [1.0, 0.0])]
+)
+def test_chains_that_are_stuck_do_not_end_a_run(at):
+    """They are at d points or fewer, or in a plane: these have no covariance."""
     points = np.random.default_rng(2).standard_normal((30, 2))
     seen = Seen(points, -0.5 * np.sum(points**2, axis=1), points, np.full(points.shape, np.nan))
     process = first_fit(seen, np.random.default_rng(3))
-    stuck = np.repeat(np.array([[0.5, -0.5], [1.0, 0.0]]), 50, axis=0)
+    stuck = np.repeat(at, 50, axis=0)
     found = from_above(process, stuck, 7, np.random.default_rng(1))
     assert found.shape == (7, 2) and {tuple(row) for row in found} <= {tuple(row) for row in stuck}
 
