@@ -483,6 +483,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     figure.supylabel("largest error of a mean or log sd")
     axes.flat[0].legend(fontsize=7)
     figure.tight_layout()
+    path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
