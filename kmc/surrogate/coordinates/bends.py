@@ -17,12 +17,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import optimize
 
-from kmc.surrogate.coordinates.transport import (
-    EVALUATIONS,
-    LARGEST_DIM,
-    Misfit,
-    residuals,
-)
+from kmc.surrogate.coordinates.transport import EVALUATIONS, LARGEST_DIM, Misfit, residuals
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +114,8 @@ def _straightened(white: np.ndarray, direction: np.ndarray) -> tuple[float, np.n
     log_variances = []
     for columns in (2, 3):
         slopes = np.linalg.lstsq(design[:, :columns], white, rcond=None)[0]
-        residuals = white - design[:, :columns] @ slopes
+        left = white - design[:, :columns] @ slopes
         # Nothing is left along the direction itself: it gets a variance of its own.
-        covariance = residuals.T @ residuals + np.outer(direction, direction)
+        covariance = left.T @ left + np.outer(direction, direction)
         log_variances.append(np.linalg.slogdet(covariance)[1])
     return log_variances[1] - log_variances[0], direction, slopes[2]

@@ -71,6 +71,19 @@ def test_a_bend_is_found_in_whose_coordinates_the_log_density_is_quadratic(rng, 
     )
 
 
+@pytest.mark.parametrize(
+    ("target", "along"),
+    [(Banana(4, b=0.1), np.eye(4)[0]), (Product(), np.array([1, -1, 0, 0]) / np.sqrt(2.0))],
+    ids=["a parameter", "a difference"],
+)
+def test_the_direction_is_that_along_which_draws_bend(target, along):
+    """It is one in units of the standard deviations, at any seed."""
+    for seed in range(20):
+        states = target.sample(np.random.default_rng(seed), 100)
+        found = bend_of(states).direction * states.std(axis=0)
+        np.testing.assert_allclose(found, along, atol=1e-12)
+
+
 def test_the_bending_is_that_of_the_ridge(rng):
     """x_1 = b (x_0² - 100) on the ridge of this banana."""
     x, values, states = history(Banana(5, b=0.1), 300, rng)
