@@ -54,7 +54,9 @@ def import_arviz() -> Any:
         with suppress(OSError):  # nowhere to write: the user's own folder may do
             folder = private_folder()
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "daily_warning").write_text(date.today().isoformat())
+            own = folder / f"daily_warning.{os.getpid()}"
+            own.write_text(date.today().isoformat())
+            own.replace(folder / "daily_warning")  # another process may be reading it
             platformdirs.user_cache_dir = lambda *_, **__: str(folder)  # type: ignore[assignment]
         try:
             import arviz
