@@ -83,7 +83,9 @@ def unvisited(
         if share <= _LEAST_SHARE:
             z = component.coordinates(states)
             white = whiten_states(z)
-            high = np.flatnonzero(here & _in_bulk(values, density.dim))
+            high = np.flatnonzero(
+                here & _in_bulk(values - component.transport.log_jacobian(x), density.dim)
+            )
             high = high[_is_far(white(component.coordinates(x[high])), cKDTree(white(z)))]
             if not len(high):
                 continue
@@ -172,7 +174,7 @@ def _log_mass(component: Component, z: np.ndarray, most: float = np.inf) -> floa
 
 
 def _in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
-    """Return which of the log-densities (n,) are those of points in the bulk."""
+    """Return which of the log-densities (n,), of transported coordinates, are of the bulk."""
     return values > values.max() - 0.5 * dim - _MORE
 
 

@@ -145,16 +145,20 @@ def _share(x, steepness, length):
 def constrained(transforms, x, theta, slopes):
     """Write the parameters (d,) at x (d,), and their derivatives, into ``theta`` and ``slopes``."""
     for i in range(x.size):
-        kind = transforms.kinds[i]
-        if kind == IDENTITY:
-            theta[i], slopes[i] = x[i], 1.0
-        elif kind == BETWEEN:
-            width = transforms.upper[i] - transforms.lower[i]
-            share, slope = _share(x[i], transforms.ends[i, 0], transforms.ends[i, 1])
-            theta[i], slopes[i] = transforms.lower[i] + width * share, width * slope
-        else:
-            grown = np.exp(min(x[i], _OVERFLOW))
-            if kind == ABOVE:
-                theta[i], slopes[i] = transforms.lower[i] + grown, grown
-            else:
-                theta[i], slopes[i] = transforms.upper[i] - grown, -grown
+        theta[i], slopes[i] = constrained_at(transforms, i, x[i])
+
+
+@njit(allocates=False)
+def constrained_at(transforms, i, x):
+    """Return the i-th parameter where its coordinate is x, and its derivative."""
+    kind = transforms.kinds[i]
+    if kind == IDENTITY:
+        return x, 1.0
+    if kind == BETWEEN:
+        width = transforms.upper[i] - transforms.lower[i]
+        share, slope = _share(x, transforms.ends[i, 0], transforms.ends[i, 1])
+        return transforms.lower[i] + width * share, width * slope
+    grown = np.exp(min(x, _OVERFLOW))
+    if kind == ABOVE:
+        return transforms.lower[i] + grown, grown
+    return transforms.upper[i] - grown, -grown

@@ -7,6 +7,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
+
+from kmc.surrogate.known import ABOVE
 
 
 def outputs(group, x):
@@ -24,13 +27,41 @@ def outputs(group, x):
     return group.offset + group.basis @ a
 
 
+def spline(splines, i, u):
+    """f_i(u), with the straight lines beyond the nodes."""
+    nodes, values, slopes = splines.nodes[i], splines.values[i], splines.slopes[i]
+    inside = min(max(u, nodes[0]), nodes[-1])
+    end = slopes[0] if u < nodes[0] else slopes[-1]
+    return CubicHermiteSpline(nodes, values, slopes)(inside) + end * (u - inside)
+
+
+def prior(state, u):
+    """x (d,), and the log-density of u that is known: parameters are x_i, or exp(x_i) if they are
+    positive.
+    """
+    parameters, x, theta, total = state.parameters, u.copy(), u.copy(), 0.0
+    for i in range(len(u)):
+        mean, sd = parameters.numbers[i]
+        if parameters.means[i] >= 0:
+            mean = theta[parameters.means[i]]
+        if parameters.sds[i] >= 0:
+            sd = theta[parameters.sds[i]]
+        if state.noncentered[i]:
+            x[i] = mean + sd * u[i]
+            total += spline(parameters.known, i, u[i])
+        else:
+            total += spline(parameters.known, i, (x[i] - mean) / sd) - math.log(sd)
+        theta[i] = math.exp(x[i]) if parameters.transforms.kinds[i] == ABOVE else x[i]
+    return x, theta, total
+
+
 def value(groups, state, z):
-    """log s(z) where there are normal data alone, whose sd may be a parameter, and no prior."""
-    x = state.origin + z @ state.back
-    eta, data, total = np.concatenate([outputs(group, x) for group in groups]), state.data, 0.0
+    """log s(z) where there are normal data alone, whose sd may be a parameter."""
+    x, theta, total = prior(state, state.origin + z @ state.back)
+    eta, data = np.concatenate([outputs(group, x) for group in groups]), state.data
     for i in range(len(eta)):
         variance = data.variances[i] + sum(
-            x[column] ** 2 for column in data.scales[i] if column >= 0
+            theta[column] ** 2 for column in data.scales[i] if column >= 0
         )
         square = (data.observed[i] - eta[i]) ** 2 / variance
         total += data.constants[i] - 0.5 * (

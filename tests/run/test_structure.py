@@ -194,6 +194,7 @@ def test_an_emulator_implies_the_log_density_of_its_outputs(make):
             continue
         z = process.coordinates(x[None])
         value, gradient = values_and_gradients(process.jit_state, z)
+        value += process.transport.log_jacobian(x[None]) / process.temperature  # of x, not of u
         np.testing.assert_allclose(value[0], literal(model, process, x), rtol=2e-3, atol=2e-3)
         (own,) = process.regressions
         n = len(process.jit_state.offset)
@@ -480,3 +481,28 @@ def test_simulations_that_failed_have_no_outputs(noisy_line, tmp_path):
     values, _ = evaluated(other, given.x)
     assert 0 < len(given.x) < 60 and np.all(other.constrain(given.x)["a"] < 1.2)
     np.testing.assert_allclose(given.values, values, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(("sd", "noncentered"), [(0.003, 0), (3.0, 3)])
+def test_parameters_are_non_centered_unless_the_data_say_much_of_each(sd, noncentered):
+    """Draws of an exact hierarchy, of three groups with one datum each."""
+    rng = np.random.default_rng(2)
+    model = kmc.Model(
+        simulator=lambda p: p["rates"],
+        likelihood=of.Normal([-1.0, 0.0, 1.0], sd=sd),
+        parameters={"spread": kmc.LogNormal(0, 1), "rates": kmc.Normal(0, "spread", shape=3)},
+    )
+    _, process = fitted_to(model, 40, 1)
+    log_spread = rng.normal(size=4000)
+    prior = np.column_stack([log_spread, np.exp(log_spread)[:, None] * rng.normal(size=(4000, 3))])
+    fit = -0.5 * np.sum(((prior[:, 1:] - [-1.0, 0.0, 1.0]) / sd) ** 2, axis=1)
+    if sd < 1.0:  # rates are what was observed
+        prior[:, 1:] = [-1.0, 0.0, 1.0] + sd * rng.normal(size=(4000, 3))
+        prior[:, 0] = rng.normal(0.0, 0.4, 4000)
+        fit[:] = 0.0
+    draws = prior[rng.choice(4000, 400, p=np.exp(fit) / np.exp(fit).sum())]
+    values, outputs = evaluated(model, draws)
+    seen = Seen(draws, values, draws, np.full(draws.shape, np.nan), outputs=outputs)
+    emulator = Emulator(structured(model).structure)
+    found = emulator.again(seen, process, process.regression.hyperparameters, rng)
+    assert process.transport.size == 3 and found.transport.size == noncentered

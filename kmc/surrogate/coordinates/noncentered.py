@@ -40,9 +40,14 @@ class NonCentered:
     driver: ClassVar[None] = None
 
     @property
+    def depends(self) -> np.ndarray:
+        """Which parameters depend on others, (d,) of bool."""
+        return (self.means >= 0) | (self.sds >= 0)
+
+    @property
     def size(self) -> int:
         """Number of parameters that depend on others."""
-        return int(np.sum(self._depends))
+        return int(np.sum(self.depends))
 
     def check(self, dim: int) -> None:
         """Raise a ValueError unless the fields are those of a map of ``dim`` coordinates."""
@@ -54,6 +59,15 @@ class NonCentered:
                 raise ValueError(
                     f"{name} has parameters that come before those that they depend on"
                 )
+
+    def only(self, some: np.ndarray) -> NonCentered:
+        """Return coordinates in which others than some parameters (d,) of bool are as in x."""
+        return NonCentered(
+            self.transforms,
+            np.where(some, self.means, -1),
+            np.where(some, self.sds, -1),
+            np.where(some[:, None], self.numbers, [0.0, 1.0]),
+        )
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Return the coordinates u of the rows of x (n, d)."""
@@ -73,14 +87,10 @@ class NonCentered:
         return -np.log(self._at(x)[1]).sum(axis=1)
 
     @property
-    def _depends(self):
-        return (self.means >= 0) | (self.sds >= 0)
-
-    @property
     def _generations(self) -> int:
         """The longest line of parameters that depend on each other."""
         lines = np.zeros(len(self.means) + 1, int)  # the last one is of column -1: numbers
-        for i in np.flatnonzero(self._depends):
+        for i in np.flatnonzero(self.depends):
             lines[i] = 1 + max(lines[self.means[i]], lines[self.sds[i]])
         return int(lines.max())
 

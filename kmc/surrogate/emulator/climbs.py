@@ -208,6 +208,7 @@ class Climbs:
             [group],
             origin=np.zeros(d),
             back=np.eye(d),
+            noncentered=np.zeros(d, bool),
             parameters=structure.parameters,
             data=structure.data,
             temperature=1.0,

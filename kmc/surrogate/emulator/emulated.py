@@ -20,7 +20,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kmc.surrogate.coordinates.transport import IDENTITY
+from kmc.surrogate.coordinates.noncentered import NonCentered
+from kmc.surrogate.coordinates.transport import IDENTITY, Transport
 from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
@@ -40,6 +41,7 @@ from kmc.surrogate.emulator.structure import (
     information,
     joined,
 )
+from kmc.surrogate.jit_state import gradients
 from kmc.surrogate.known import constrained, no_splines
 from kmc.surrogate.mass import deepest, full_depth, temperature_of
 from kmc.surrogate.process import REACH, Process, Seen
@@ -51,6 +53,9 @@ distance from the data in standard errors."""
 
 _SEARCHED = 400  # most points of a search for hyperparameters
 _CHEAP = 300  # most points of a cheap simulator in a regression
+_BETTER = 1.0  # nats for each parameter: other coordinates are better by as much
+_CURVATURES = 50  # most draws at which the density's curvatures are taken
+_DIFFERENCE = 1e-6  # standard deviations: step of their differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +94,17 @@ class Emulated(Process):
 
     jit_state: EmulatorJitState  # type: ignore[assignment]
     regressions: tuple[OfGroup, ...]  # ``regression`` is the one with the most noise
+    white: Coordinates  # of x, in which outputs are regressed
 
     reaches_far: ClassVar[bool] = True
 
     def heights(self, x: np.ndarray) -> np.ndarray:
-        """Return the log-density at the rows of x (n, d).
+        """Return the log-density of u at the rows of x (n, d).
 
         See :class:`kmc.surrogate.process.Process`.
         """
-        return self.log_density(x) - self.highest / self.temperature
+        volume = self.transport.log_jacobian(x)
+        return self.log_density(x) - volume - self.highest / self.temperature
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
         """Return the standard deviations of the log-density at the rows of x (n, d), (n,)."""
@@ -139,9 +146,18 @@ class Emulator:
     approximation: Approximation | None = None
 
     def first(self, seen: Seen, rng: np.random.Generator) -> Emulated:
-        """Fit in units of the standard deviations of the points."""
+        """Fit in units of the standard deviations of the points.
+
+        Where a hierarchy is declared, the coordinates are non-centered.
+        """
+        noncentered = self.structure.parameters.noncentered
+        transport: Transport = noncentered if noncentered.size else IDENTITY
         return self._fit(
-            seen, scaled_coordinates(seen.points), [_Starts()] * len(self.structure.depends)
+            seen,
+            transport,
+            scaled_coordinates(seen.points),
+            scaled_coordinates(transport(seen.points)),
+            [_Starts()] * len(self.structure.depends),
         )
 
     def again(
@@ -152,11 +168,11 @@ class Emulator:
         The search is in coordinates in which draws are white.
         """
         self._call_at_draws(seen, rng)
-        return self._fit(seen, _whitened(seen, last), _last_starts(last, start))
+        return self._fit_again(seen, last, self._transport(seen, last), _last_starts(last, start))
 
     def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Emulated:
         """Fit with the last hyperparameters."""
-        return self._fit(seen, _whitened(seen, last), _last_starts(last), search=False)
+        return self._fit_again(seen, last, last.transport, _last_starts(last), search=False)
 
     def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Emulated:
         """Search for hyperparameters.
@@ -164,24 +180,55 @@ class Emulator:
         The search is in coordinates in which draws of another kind of process are white.
         """
         self._call_at_draws(seen, rng)
-        return self._fit(seen, _whitened(seen, other), [_Starts()] * len(self.structure.depends))
+        starts = [_Starts()] * len(self.structure.depends)
+        return self._fit_again(seen, other, self._transport(seen, other), starts)
 
     def _call_at_draws(self, seen, rng):
         if self.approximation is not None:
             self.approximation.at(rng.permutation(np.unique(seen.draws, axis=0))[:FRESH])
 
+    def _transport(self, seen, last) -> Transport:
+        """Return coordinates in which the draws are closer to normal: non-centered ones or not.
+
+        All parameters with the same mean and standard deviation have the same kind.
+        """
+        whole, draws = self.structure.parameters.noncentered, np.unique(seen.draws, axis=0)
+        if not whole.size or len(draws) <= 2 * draws.shape[1]:
+            return last.transport
+        parents, chosen = np.column_stack([whole.means, whole.sds]), last.jit_state.noncentered
+        for own in np.unique(parents[whole.depends], axis=0):
+            family = np.all(parents == own, axis=1)
+            now, then = (_entropy(whole.only(some), draws) for some in (chosen, chosen ^ family))
+            if then < now - _BETTER * np.sum(family):
+                chosen = chosen ^ family
+        return whole.only(chosen) if chosen.any() else IDENTITY
+
+    def _fit_again(self, seen, last, transport, starts, **options) -> Emulated:
+        """Fit in coordinates in which draws are white."""
+        white = _whitened(seen.draws, last.white.inverse)
+        old = last.whitening.inverse.T
+        if transport != last.transport:
+            old = scaled_coordinates(transport(seen.points)).inverse
+        return self._fit(
+            seen, transport, white, _whitened(transport(seen.draws), old), starts, **options
+        )
+
     def _fit(
         self,
         seen: Seen,
+        transport: Transport,
         coordinates: Coordinates,
+        white: Coordinates,
         starts: Sequence[_Starts],
         *,
         search: bool = True,
     ) -> Emulated:
+        """Fit in coordinates of x, and sample in some of u that are white."""
         dim, enough = seen.points.shape[1], 2 * self.structure.most_inputs + 4
         assert seen.outputs is not None
         usable = np.isfinite(seen.values) & np.isfinite(seen.outputs).all(axis=1)
         x, values, eta = seen.points[usable], seen.values[usable], seen.outputs[usable]
+        values = values - transport.log_jacobian(x)
         highest = float(values.max())
         temperature = temperature_of(values - highest, min(enough, len(values)), dim)
         depth = (highest - values) / temperature
@@ -201,7 +248,8 @@ class Emulator:
             places, outputs, errors, differences = self._approximated(
                 gap, information, coordinates, each, search
             )
-            more = (highest - log_densities(self.structure, places, outputs)) / temperature
+            found = log_densities(self.structure, places, outputs) - transport.log_jacobian(places)
+            more = (highest - found) / temperature
             kept = np.flatnonzero(more < deepest(dim))
             kept = kept[np.argsort(more[kept], kind="stable")]
             kept = kept[
@@ -220,16 +268,17 @@ class Emulator:
             )
             for (group, own), noise, difference in zip(each, noises, differences, strict=True)
         ]
+        white = self._narrowed(white, transport, parts, temperature, seen.draws)
         near = data.x[data.depth < 2.0 * full_depth(dim)]
         near = near if len(near) >= 2 * dim else data.x[: 2 * dim]
-        reach = REACH * float(np.linalg.norm(coordinates.map(near), axis=1).max())
+        reach = REACH * float(np.linalg.norm(white.map(transport(near)), axis=1).max())
         regression = max(
             (part.regression for part in parts), key=lambda one: one.hyperparameters.noise
         )
         return Emulated(
-            transport=IDENTITY,
-            whitening=Whitening.of(coordinates.center, coordinates.whitening.T),
-            jit_state=self._state(coordinates, parts, temperature, reach),
+            transport=transport,
+            whitening=Whitening.of(white.center, white.whitening.T),
+            jit_state=self._state(transport, white, parts, temperature, reach),
             regression=regression,
             mean=regression.mean,
             highest=highest,
@@ -240,6 +289,32 @@ class Emulator:
             observed=None,
             known=no_splines(dim),
             regressions=tuple(parts),
+            white=coordinates,
+        )
+
+    def _narrowed(self, white, transport, parts, temperature, draws) -> Coordinates:
+        """Return coordinates of u that are narrower where the density's mean curvature is larger.
+
+        Curvatures at draws have a mean that is at least the precision of the density. Chains that
+        have not yet come down to the posterior are far apart in the units of what they know.
+        """
+        state = self._state(transport, white, parts, temperature, np.inf)
+        some = np.unique(draws, axis=0)
+        some = some[:: len(some) // _CURVATURES + 1]
+        z, dim = white.map(transport(some)), draws.shape[1]
+        slopes = [
+            gradients(state, np.repeat(z, dim, axis=0) + step * np.tile(np.eye(dim), (len(z), 1)))
+            for step in (_DIFFERENCE, -_DIFFERENCE)
+        ]
+        each = (slopes[1] - slopes[0]).reshape(-1, dim, dim) / (2.0 * _DIFFERENCE)
+        each = each[np.isfinite(each).all(axis=(1, 2))]
+        if not len(each):
+            return white
+        sizes = np.trace(each, axis1=1, axis2=2)
+        mean = each[sizes <= np.median(sizes)].mean(axis=0)  # not the few in a funnel's neck
+        curvatures, axes = np.linalg.eigh(0.5 * (mean + mean.T))
+        return replace(
+            white, whitening=white.whitening @ axes * np.sqrt(np.maximum(curvatures, 1.0))
         )
 
     def _approximated(self, gap: _Regressed, information, coordinates, each, search):
@@ -284,7 +359,12 @@ class Emulator:
         return np.array([information(*one) for one in each])
 
     def _state(
-        self, coordinates: Coordinates, parts: Sequence[OfGroup], temperature: float, reach: float
+        self,
+        transport: Transport,
+        white: Coordinates,
+        parts: Sequence[OfGroup],
+        temperature: float,
+        reach: float,
     ):
         reduced = [
             compressed(self.structure.data.at(part.group.rows), part.components) for part in parts
@@ -294,13 +374,16 @@ class Emulator:
                 _jit_group(part, *outputs)
                 for part, (_, *outputs) in zip(parts, reduced, strict=True)
             ],
-            origin=coordinates.center.copy(),
-            back=np.ascontiguousarray(coordinates.inverse),
+            origin=white.center.copy(),
+            back=np.ascontiguousarray(white.inverse),
+            noncentered=transport.depends
+            if isinstance(transport, NonCentered)
+            else np.zeros(len(white.center), bool),
             parameters=self.structure.parameters,
             data=joined([data for data, *_ in reduced]),
             temperature=temperature,
             reach=reach,
-            fall=len(coordinates.center) / reach**2,
+            fall=len(white.center) / reach**2,
             wall=NO_WALL,
         )
 
@@ -383,20 +466,25 @@ def _jit_group(part: OfGroup, offset: np.ndarray, basis: np.ndarray) -> JitGroup
     )
 
 
-def _whitened(seen, last) -> Coordinates:
+def _entropy(transport, draws):
+    """Return the entropy of the normal density of x closest to draws (n, d), less a constant."""
+    spread = np.linalg.slogdet(np.cov(transport(draws).T))[1]
+    return 0.5 * spread - np.mean(transport.log_jacobian(draws))
+
+
+def _whitened(draws, old) -> Coordinates:
     """Return coordinates in which draws are white.
 
-    Of draws that are stuck, the last coordinates know more.
+    Of draws that are stuck, the last coordinates know more: ``old`` are their units.
     """
-    distinct = np.unique(seen.draws, axis=0)
+    distinct = np.unique(draws, axis=0)
     dim = distinct.shape[1]
-    old = last.whitening.inverse
     scatter = (
         np.cov(distinct.T).reshape(dim, dim) * len(distinct)
         if len(distinct) > 1
         else np.zeros((dim, dim))
     )
-    root = np.linalg.cholesky((scatter + dim * old @ old.T) / (len(distinct) + dim))
+    root = np.linalg.cholesky((scatter + dim * old.T @ old) / (len(distinct) + dim))
     return Coordinates(distinct.mean(axis=0), np.linalg.inv(root).T, np.eye(dim))
 
 

@@ -1,7 +1,9 @@
 """The posterior that emulated outputs imply, at one point, jitted: its log-density and gradient.
 
-In the coordinates z of the draws, x = origin + z back. With v = (x_inputs - center) whitening and w
-= v metric, outputs on the scale of their likelihood are η = offset + basis a, with the components
+In the coordinates z of the draws, u = origin + z back, and x_i = m_i + s_i u_i where x_i has a
+hierarchical prior and is to be non-centered, else x_i = u_i. It is a density of u. With v =
+(x_inputs - center) whitening and w = v metric, outputs on the scale of their likelihood are
+η = offset + basis a, with the components
 
     a = constant + C φ(v),   φ = (v_i, v_i v_j for i <= j, k(w, w_j) for each simulation j)
 
@@ -31,7 +33,13 @@ from kmc.surrogate.emulator.structure import (
     Structure,
     log_likelihood,
 )
-from kmc.surrogate.known import check_arrays, check_columns, check_splines, constrained
+from kmc.surrogate.known import (
+    check_arrays,
+    check_columns,
+    check_splines,
+    constrained,
+    constrained_at,
+)
 from kmc.surrogate.known import value_and_gradient as known
 
 _MOST = 2**40  # numbers of inputs, components, simulations or data of a group
@@ -68,6 +76,7 @@ class EmulatorJitState(NamedTuple):
 
     origin: np.ndarray  # (d,)
     back: np.ndarray  # (d, d)
+    noncentered: np.ndarray  # (d,) of bool: which x_i are m_i + s_i u_i
     sizes: np.ndarray  # (g, 4) of int: p, c, m and n of each group
     inputs: np.ndarray  # this and those that follow: of all groups, raveled
     center: np.ndarray
@@ -122,6 +131,13 @@ def check_emulator_state(state: EmulatorJitState, dim: int) -> None:
     }
     shapes = {name: (length,) for name, length in lengths.items()}
     check_arrays(state, {"origin": (dim,), "back": (dim, dim), **shapes})
+    noncentered = state.noncentered
+    if (
+        type(noncentered) is not np.ndarray
+        or noncentered.dtype != bool
+        or (dim,) != noncentered.shape
+    ):
+        raise ValueError(f"noncentered is not an array of bool of shape {(dim,)}")
     check_columns("inputs", state.inputs, shapes["center"], 0, dim - 1)
     for part, kind in (state.parameters, Parameters), (state.data, Data), (state.wall, WallState):
         if type(part) is not kind:
@@ -173,7 +189,7 @@ def workspace(state):
             starts[g + 1, i] = starts[g, i] + length
     ends = starts[-1]
     return (
-        np.empty((7, state.origin.size)),
+        np.empty((8, state.origin.size)),
         np.empty((4, ends[0])),
         np.empty((2, ends[8])),
         np.empty((3, ends[9])),
@@ -259,25 +275,33 @@ def value_and_gradient(state, z, gradient, work):
     """Return log s(z) without the wall, and write its gradient into ``gradient`` (d,)."""
     vectors, _, _, _, outputs, _, starts = work
     d = z.size
-    x, along, theta, slopes, along_theta, u = (
+    x, along, theta, slopes, along_theta, u, along_u = (
         vectors[0],
         vectors[1],
         vectors[2],
         vectors[3],
         vectors[4],
         vectors[5],
+        vectors[6],
     )
-    dot(z, state.back, x)
-    for i in range(d):
-        x[i] += state.origin[i]
+    dot(z, state.back, u)
+    for i in range(d):  # parameters come after those that they depend on
+        u[i] += state.origin[i]
+        x[i] = u[i]
+        if state.noncentered[i]:
+            mean, sd = _mean_and_sd(state.parameters, i, theta)
+            x[i] = mean + sd * u[i]
+        theta[i], slopes[i] = constrained_at(state.parameters.transforms, i, x[i])
         along_theta[i] = 0.0
     for g in range(len(state.sizes)):
         _outputs(_group(state, starts, g), x, _scratch(work, g))
-    constrained(state.parameters.transforms, x, theta, slopes)
-    value = _prior(state.parameters, x, theta, u, along, along_theta)
+    value = _prior(state.parameters, state.noncentered, x, theta, u, along, along_theta)
     value += _likelihood(state.data, outputs, theta, along_theta)
     value /= state.temperature
     for i in range(d):
+        along_u[i] = 0.0
+        if state.noncentered[i]:  # what is known is a function of u
+            along_u[i], along[i] = along[i] / state.temperature, 0.0
         along[i] = (along[i] + along_theta[i] * slopes[i]) / state.temperature
     for i in range(state.offset.size):
         outputs[1, i] /= state.temperature
@@ -288,6 +312,15 @@ def value_and_gradient(state, z, gradient, work):
         for i in range(inputs.size):
             for j in range(inputs.size):
                 along[inputs[i]] += whitening[i, j] * along_v[j]
+    for i in range(d - 1, -1, -1):  # from x to u, children before those that they depend on
+        if state.noncentered[i]:
+            mean, sd = state.parameters.means[i], state.parameters.sds[i]
+            if mean >= 0:
+                along[mean] += along[i] * slopes[mean]
+            if sd >= 0:
+                along[sd] += along[i] * u[i] * slopes[sd]
+            _, scale = _mean_and_sd(state.parameters, i, theta)
+            along[i] = along_u[i] + along[i] * scale
     dot(state.back, along, gradient)
     square = 0.0
     for i in range(d):
@@ -345,15 +378,20 @@ def _outputs(group, x, own):
 
 
 @njit(allocates=False)
-def _prior(parameters, x, theta, u, along, along_theta):
-    """Return what is known, write its gradient along x, and add that along θ to ``along_theta``."""
+def _prior(parameters, noncentered, x, theta, u, along, along_theta):
+    """Return what is known, write its gradient along x, and add that along θ to ``along_theta``.
+
+    Where coordinates are non-centered, u is given, and it is the density of u and the gradient
+    along it.
+    """
     for i in range(x.size):
-        mean, sd = _mean_and_sd(parameters, i, theta)
-        u[i] = (x[i] - mean) / sd
+        if not noncentered[i]:
+            mean, sd = _mean_and_sd(parameters, i, theta)
+            u[i] = (x[i] - mean) / sd
     total = known(parameters.known, u, along)
     for i in range(x.size):
         j, k = parameters.means[i], parameters.sds[i]
-        if j < 0 and k < 0:
+        if noncentered[i] or (j < 0 and k < 0):
             continue
         _, sd = _mean_and_sd(parameters, i, theta)
         along[i] /= sd
@@ -469,10 +507,12 @@ def log_densities(structure, points, eta):
         np.empty(d),
         np.empty(d),
     )
-    outputs, found = np.empty((3, n)), np.empty(len(points))
+    outputs, found, noncentered = np.empty((3, n)), np.empty(len(points)), np.zeros(d, np.bool_)
     for i in range(len(points)):
         outputs[0] = eta[i]
         constrained(structure.parameters.transforms, points[i], theta, slopes)
         found[i] = _likelihood(structure.data, outputs, theta, along_theta)
-        found[i] += _prior(structure.parameters, points[i], theta, u, along, along_theta)
+        found[i] += _prior(
+            structure.parameters, noncentered, points[i], theta, u, along, along_theta
+        )
     return found

@@ -13,7 +13,7 @@ from kmc.surrogate.emulator.jit_state import (
     slopes_along_components,
 )
 from kmc.surrogate.emulator.structure import NORMAL, Data, Parameters
-from kmc.surrogate.known import Transforms, no_splines
+from kmc.surrogate.known import ABOVE, IDENTITY, Splines, Transforms
 from tests.jit_states import allocations, evaluate, evaluate_all
 from tests.oracles import differences
 from tests.oracles import emulator as oracle
@@ -41,14 +41,22 @@ def group_of(rng, inputs, c, m, n):
     )
 
 
-def state_of(groups, rng, reach=2.0):
-    """Normal data, some of them with an sd that is the last parameter, and repeated terms."""
+def state_of(groups, rng, reach=2.0, noncentered=()):
+    """Normal data, some of them with an sd that is the last parameter, and repeated terms; a
+    hierarchy of four parameters, of three generations.
+    """
     n = sum(len(group.offset) for group in groups)
     zeros, none = np.zeros(n), np.full((n, 1), -1)
     transforms = Transforms(
-        np.zeros(DIM, np.int64), np.zeros(DIM), np.zeros(DIM), np.zeros((DIM, 2))
+        np.array([IDENTITY, ABOVE, IDENTITY, ABOVE, IDENTITY]),
+        np.zeros(DIM),
+        np.zeros(DIM),
+        np.zeros((DIM, 2)),
     )
-    alone, numbers = np.full(DIM, -1), np.tile([0.0, 1.0], (DIM, 1))
+    means, sds = np.array([-1, -1, 0, 2, 2]), np.array([-1, -1, 1, 1, 3])
+    numbers = np.tile([0.0, 1.0], (DIM, 1))
+    nodes = np.tile([-1.0, 0.5, 2.0], (DIM, 1))
+    known = Splines(nodes, *rng.standard_normal((2, DIM, 3)))
     scales = np.where(np.arange(n)[:, None] % 2, DIM - 1, -1)
     data = Data(
         kinds=np.full(n, NORMAL),
@@ -66,9 +74,8 @@ def state_of(groups, rng, reach=2.0):
         groups,
         origin=rng.standard_normal(DIM),
         back=np.eye(DIM) + 0.3 * rng.standard_normal((DIM, DIM)),
-        parameters=Parameters(
-            transforms, alone, alone, numbers, no_splines(DIM), np.zeros((DIM, 3))
-        ),
+        noncentered=np.isin(np.arange(DIM), noncentered),
+        parameters=Parameters(transforms, means, sds, numbers, known, np.zeros((DIM, 3))),
         data=data,
         temperature=1.5,
         reach=reach,
@@ -87,7 +94,10 @@ GROUPS = {
         group_of(RNG, [2, 1], 3, 1, 4),
     ],
 }
-STATES = {name: state_of(groups, RNG) for name, groups in GROUPS.items()}
+STATES = {
+    name: state_of(groups, RNG, noncentered=some)
+    for (name, groups), some in zip(GROUPS.items(), [(), (2, 3, 4), (2, 4)])
+}
 POINTS = np.random.default_rng(6).standard_normal((12, DIM))
 
 
@@ -165,6 +175,8 @@ def changes():
     ):
         yield name, getattr(state, name)[:-1]
     yield "rate", 1.0
+    yield "noncentered", state.noncentered[:-1]
+    yield "noncentered", state.noncentered.astype(float)
     yield "data", state.data.at(np.arange(len(state.offset) - 1))
 
 
