@@ -12,6 +12,9 @@ from kmc.njit import njit
 IDENTITY, ABOVE, BELOW, BETWEEN = range(4)
 """Kinds of transforms of one number: those of :mod:`kmc.model.transforms`."""
 
+SMALLEST_SD, LARGEST_SD = 1e-150, 1e150
+"""Standard deviations of hierarchical priors beyond do not change any more."""
+
 _OVERFLOW = 700.0  # the exponential of larger numbers overflows
 
 
@@ -162,3 +165,71 @@ def constrained_at(transforms, i, x):
     if kind == ABOVE:
         return transforms.lower[i] + grown, grown
     return transforms.upper[i] - grown, -grown
+
+
+# Hierarchical priors: x_i = m_i + s_i u_i, where m_i and s_i may be parameters that come before. The
+# functions below take them as a NamedTuple with the fields transforms, means, sds and numbers of
+# :class:`kmc.surrogate.coordinates.noncentered.NonCentered`, and known, the splines of u. Where
+# ``noncentered`` (d,) is true, the coordinates are u, else x.
+
+
+@njit(allocates=False)
+def _mean_and_sd(prior, i, theta):
+    j, k = prior.means[i], prior.sds[i]
+    mean = theta[j] if j >= 0 else prior.numbers[i, 0]
+    sd = theta[k] if k >= 0 else prior.numbers[i, 1]
+    return mean, min(max(sd, SMALLEST_SD), LARGEST_SD)
+
+
+@njit(allocates=False)
+def from_u(prior, noncentered, u, x, theta, slopes):
+    """Write x (d,), the parameters θ (d,) and their derivatives along x, of the coordinates u."""
+    for i in range(u.size):
+        x[i] = u[i]
+        if noncentered[i]:
+            mean, sd = _mean_and_sd(prior, i, theta)
+            x[i] = mean + sd * u[i]
+        theta[i], slopes[i] = constrained_at(prior.transforms, i, x[i])
+
+
+@njit(allocates=False)
+def log_prior(prior, noncentered, x, theta, u, along, along_theta):
+    """Return the prior density of the coordinates, and write its gradient along x into ``along``.
+
+    That along θ is added to ``along_theta``. For non-centered coordinates ``u`` is given, and it is
+    the gradient along these; for others it is written.
+    """
+    for i in range(x.size):
+        if not noncentered[i]:
+            mean, sd = _mean_and_sd(prior, i, theta)
+            u[i] = (x[i] - mean) / sd
+    total = value_and_gradient(prior.known, u, along)
+    for i in range(x.size):
+        j, k = prior.means[i], prior.sds[i]
+        if noncentered[i] or (j < 0 and k < 0):
+            continue
+        _, sd = _mean_and_sd(prior, i, theta)
+        along[i] /= sd
+        total -= np.log(sd)
+        if j >= 0:
+            along_theta[j] -= along[i]
+        if k >= 0:
+            along_theta[k] -= along[i] * u[i] + 1.0 / sd
+    return total
+
+
+@njit(allocates=False)
+def gradient_along_u(prior, noncentered, u, theta, slopes, along_u, along):
+    """Turn the gradient along x (d,) into that along the coordinates, in place.
+
+    ``along_u`` is added where these are non-centered.
+    """
+    for i in range(u.size - 1, -1, -1):  # parameters before those that they depend on
+        if noncentered[i]:
+            j, k = prior.means[i], prior.sds[i]
+            if j >= 0:
+                along[j] += along[i] * slopes[j]
+            if k >= 0:
+                along[k] += along[i] * u[i] * slopes[k]
+            _, sd = _mean_and_sd(prior, i, theta)
+            along[i] = along_u[i] + along[i] * sd

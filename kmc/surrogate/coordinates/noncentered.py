@@ -13,15 +13,14 @@ import numpy as np
 
 from kmc.njit import njit
 from kmc.surrogate.known import (
+    LARGEST_SD,
+    SMALLEST_SD,
     Transforms,
     check_arrays,
     check_columns,
     check_transforms,
     constrained,
 )
-
-SMALLEST_SD, LARGEST_SD = 1e-150, 1e150
-"""Standard deviations beyond do not change any more."""
 
 
 @dataclass(frozen=True, eq=False)

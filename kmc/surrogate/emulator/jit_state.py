@@ -23,7 +23,6 @@ import numpy as np
 from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import dot, njit
-from kmc.surrogate.coordinates.noncentered import LARGEST_SD, SMALLEST_SD
 from kmc.surrogate.coordinates.walls import WallState, barrier, check_wall_state
 from kmc.surrogate.emulator.structure import (
     BINOMIAL,
@@ -38,9 +37,10 @@ from kmc.surrogate.known import (
     check_columns,
     check_splines,
     constrained,
-    constrained_at,
+    from_u,
+    gradient_along_u,
+    log_prior,
 )
-from kmc.surrogate.known import value_and_gradient as known
 
 _MOST = 2**40  # numbers of inputs, components, simulations or data of a group
 
@@ -285,22 +285,18 @@ def value_and_gradient(state, z, gradient, work):
         vectors[6],
     )
     dot(z, state.back, u)
-    for i in range(d):  # parameters come after those that they depend on
+    for i in range(d):
         u[i] += state.origin[i]
-        x[i] = u[i]
-        if state.noncentered[i]:
-            mean, sd = _mean_and_sd(state.parameters, i, theta)
-            x[i] = mean + sd * u[i]
-        theta[i], slopes[i] = constrained_at(state.parameters.transforms, i, x[i])
         along_theta[i] = 0.0
+    from_u(state.parameters, state.noncentered, u, x, theta, slopes)
     for g in range(len(state.sizes)):
         _outputs(_group(state, starts, g), x, _scratch(work, g))
-    value = _prior(state.parameters, state.noncentered, x, theta, u, along, along_theta)
+    value = log_prior(state.parameters, state.noncentered, x, theta, u, along, along_theta)
     value += _likelihood(state.data, outputs, theta, along_theta)
     value /= state.temperature
     for i in range(d):
         along_u[i] = 0.0
-        if state.noncentered[i]:  # what is known is a function of u
+        if state.noncentered[i]:  # the prior is a function of u
             along_u[i], along[i] = along[i] / state.temperature, 0.0
         along[i] = (along[i] + along_theta[i] * slopes[i]) / state.temperature
     for i in range(state.offset.size):
@@ -312,15 +308,7 @@ def value_and_gradient(state, z, gradient, work):
         for i in range(inputs.size):
             for j in range(inputs.size):
                 along[inputs[i]] += whitening[i, j] * along_v[j]
-    for i in range(d - 1, -1, -1):  # from x to u, children before those that they depend on
-        if state.noncentered[i]:
-            mean, sd = state.parameters.means[i], state.parameters.sds[i]
-            if mean >= 0:
-                along[mean] += along[i] * slopes[mean]
-            if sd >= 0:
-                along[sd] += along[i] * u[i] * slopes[sd]
-            _, scale = _mean_and_sd(state.parameters, i, theta)
-            along[i] = along_u[i] + along[i] * scale
+    gradient_along_u(state.parameters, state.noncentered, u, theta, slopes, along_u, along)
     dot(state.back, along, gradient)
     square = 0.0
     for i in range(d):
@@ -375,40 +363,6 @@ def _outputs(group, x, own):
     dot(group.basis, a, eta)
     for i in range(eta.size):
         eta[i] += offset[i]
-
-
-@njit(allocates=False)
-def _prior(parameters, noncentered, x, theta, u, along, along_theta):
-    """Return what is known, write its gradient along x, and add that along θ to ``along_theta``.
-
-    Where coordinates are non-centered, u is given, and it is the density of u and the gradient
-    along it.
-    """
-    for i in range(x.size):
-        if not noncentered[i]:
-            mean, sd = _mean_and_sd(parameters, i, theta)
-            u[i] = (x[i] - mean) / sd
-    total = known(parameters.known, u, along)
-    for i in range(x.size):
-        j, k = parameters.means[i], parameters.sds[i]
-        if noncentered[i] or (j < 0 and k < 0):
-            continue
-        _, sd = _mean_and_sd(parameters, i, theta)
-        along[i] /= sd
-        total -= np.log(sd)
-        if j >= 0:
-            along_theta[j] -= along[i]
-        if k >= 0:
-            along_theta[k] -= along[i] * u[i] + 1.0 / sd
-    return total
-
-
-@njit(allocates=False)
-def _mean_and_sd(parameters, i, theta):
-    j, k = parameters.means[i], parameters.sds[i]
-    mean = theta[j] if j >= 0 else parameters.numbers[i, 0]
-    sd = theta[k] if k >= 0 else parameters.numbers[i, 1]
-    return mean, min(max(sd, SMALLEST_SD), LARGEST_SD)
 
 
 @njit(allocates=False)
@@ -512,7 +466,7 @@ def log_densities(structure, points, eta):
         outputs[0] = eta[i]
         constrained(structure.parameters.transforms, points[i], theta, slopes)
         found[i] = _likelihood(structure.data, outputs, theta, along_theta)
-        found[i] += _prior(
+        found[i] += log_prior(
             structure.parameters, noncentered, points[i], theta, u, along, along_theta
         )
     return found
