@@ -167,8 +167,8 @@ def constrained_at(transforms, i, x):
     return transforms.upper[i] - grown, -grown
 
 
-# Hierarchical priors: x_i = m_i + s_i u_i, where m_i and s_i may be parameters that come before. The
-# functions below take them as a NamedTuple with the fields transforms, means, sds and numbers of
+# Hierarchical priors: x_i = m_i + s_i u_i, where m_i and s_i may be parameters that come before.
+# The functions below take them as a NamedTuple with the fields transforms, means, sds and numbers of
 # :class:`kmc.surrogate.coordinates.noncentered.NonCentered`, and known, the splines of u. Where
 # ``noncentered`` (d,) is true, the coordinates are u, else x.
 
