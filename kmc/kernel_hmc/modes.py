@@ -69,7 +69,7 @@ def find_modes(process: Process, points: np.ndarray) -> Modes | None:
     with np.errstate(divide="ignore"):
         volumes = np.log(np.abs(np.diagonal(roots, axis1=1, axis2=2))).sum(axis=1)
     # in a funnel's neck one may have no volume in floating-point numbers
-    wide = np.isfinite(volumes)
+    wide = np.isfinite(volumes) & (np.linalg.cond(roots) * np.finfo(float).eps < 1.0)
     return (
         Modes(process.back(np.array(maxima))[wide], roots[wide], volumes[wide])
         if wide.sum() > 1

@@ -19,6 +19,7 @@ Derivatives of a Gaussian process are Gaussian, with covariances that are deriva
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -33,6 +34,9 @@ SHRINK = 3.0
 
 LARGEST_LOG_SCALE = 6.0
 """Beyond it scales no longer change: so deep a value says no more."""
+
+_CURVATURES = 50  # most points at which second derivatives are taken
+_DIFFERENCE = 1e-6  # standard deviations: step of their differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +90,58 @@ def whitened_coordinates(points: np.ndarray) -> Coordinates:
     )
     root = np.linalg.cholesky(covariance)
     return Coordinates(points.mean(axis=0), np.linalg.inv(root).T, np.eye(dim))
+
+
+def whitened_again(draws: np.ndarray, old: Coordinates) -> Coordinates:
+    """Return coordinates in which draws (n, d) are white.
+
+    Of draws that are stuck, the old coordinates know more: they count as d draws.
+    """
+    distinct = np.unique(draws, axis=0)
+    dim = distinct.shape[1]
+    scatter = (
+        np.cov(distinct.T).reshape(dim, dim) * len(distinct)
+        if len(distinct) > 1
+        else np.zeros((dim, dim))
+    )
+    root = np.linalg.cholesky((scatter + dim * old.inverse.T @ old.inverse) / (len(distinct) + dim))
+    return Coordinates(distinct.mean(axis=0), np.linalg.inv(root).T, np.eye(dim))
+
+
+def narrowed(
+    white: Coordinates, gradients: Callable[[np.ndarray], np.ndarray], draws: np.ndarray
+) -> Coordinates:
+    """Return narrower coordinates where the mean curvature of a log-density at draws is large.
+
+    The mean over draws (n, d) of the density is at least its precision. Chains that have not yet
+    come down to a posterior are far apart in units of what they would find. ``gradients`` are those
+    along the coordinates z (n, d) of ``white``.
+    """
+    curvatures, axes = np.linalg.eigh(mean_curvature(gradients, white.map(draws)))
+    scale = np.sqrt(np.maximum(curvatures, 1.0))
+    return Coordinates(white.center, white.whitening @ axes * scale, np.eye(len(scale)))
+
+
+def mean_curvature(gradients: Callable[[np.ndarray], np.ndarray], z: np.ndarray) -> np.ndarray:
+    """Return the mean (d, d) of a function's negative second derivatives at some of z (n, d).
+
+    They are differences of gradients, at the half of the points where it is less curved: not at the
+    few in a funnel's neck.
+    """
+    some = np.unique(z, axis=0)
+    some = some[:: len(some) // _CURVATURES + 1]
+    dim = z.shape[1]
+    ends = [
+        gradients(np.repeat(some, dim, axis=0) + step * np.tile(np.eye(dim), (len(some), 1)))
+        for step in (_DIFFERENCE, -_DIFFERENCE)
+    ]
+    each = (ends[1] - ends[0]).reshape(-1, dim, dim) / (2.0 * _DIFFERENCE)
+    each = each[np.isfinite(each).all(axis=(1, 2))]
+    if not len(each):
+        return np.zeros((dim, dim))
+    sizes = np.trace(each, axis1=1, axis2=2)
+    found = each[sizes <= np.median(sizes)].mean(axis=0)
+    return 0.5 * (found + found.T)
 
 
 class Hyperparameters(NamedTuple):

@@ -18,9 +18,18 @@ import kmc.jitted as jitted
 from kmc.jitted import register, register_wall
 from kmc.kernels.exponentials import exponential
 from kmc.njit import dot, njit, sum_of
+from kmc.surrogate.coordinates.noncentered import check_hierarchy
 from kmc.surrogate.coordinates.walls import WallState, barrier, check_wall_state
 from kmc.surrogate.covariance import LARGEST_LOG_SCALE
-from kmc.surrogate.known import Splines, check_arrays, check_splines
+from kmc.surrogate.known import (
+    Hierarchy,
+    Splines,
+    check_arrays,
+    check_splines,
+    from_u,
+    gradient_along_u,
+    log_prior,
+)
 from kmc.surrogate.known import value_and_gradient as known
 
 SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it has no effect
@@ -35,7 +44,9 @@ class SurrogateJitState(NamedTuple):
     for each, and p is 2: see :mod:`kmc.surrogate.covariance`.
 
     What is known of the log-density is apart: Σ_i f_i(x_i) with x = origin + z back is added, see
-    :mod:`kmc.surrogate.known`.
+    :mod:`kmc.surrogate.known`. With a hierarchical prior, x is a function of origin + z back, all
+    above is one of (x - center) whitening, and the prior is added: see
+    :class:`kmc.surrogate.known.Hierarchy`.
 
     Inside loops the value is bounded, smoothly, by ``ceiling`` - ``fall`` (|z|² - reach²)+: it
     cannot rise where there are no data, and falls outside the ball of the evaluations. A learned
@@ -65,6 +76,7 @@ class SurrogateJitState(NamedTuple):
     origin: np.ndarray  # (d,)
     back: np.ndarray  # (d, d)
     known: Splines
+    hierarchy: Hierarchy
     wall: WallState
 
 
@@ -105,6 +117,10 @@ def check_jit_state(state: SurrogateJitState, dim: int) -> None:
         },
     )
     check_splines(state.known, dim)
+    if type(state.hierarchy) is not Hierarchy:
+        raise ValueError(f"a hierarchy of type {type(state.hierarchy).__name__}")
+    if state.hierarchy.center.size:
+        check_hierarchy(state.hierarchy, dim)
     if type(state.wall) is not WallState:
         raise ValueError(f"a wall of type {type(state.wall).__name__}")
     check_wall_state(state.wall, dim)
@@ -114,12 +130,41 @@ def check_jit_state(state: SurrogateJitState, dim: int) -> None:
 def workspace(state):
     """Return scratch arrays for :func:`value_and_gradient` and for the wall."""
     p, m = state.bent_centers.shape
-    return np.empty((6, state.location.size)), np.empty((2, m)), np.empty((2, p))
+    return np.empty((15, state.location.size)), np.empty((2, m)), np.empty((2, p))
 
 
 @njit(allocates=False)
 def value_and_gradient(state, z, gradient, work):
     """Return log s(z) without the wall, and write its gradient into ``gradient`` (d,)."""
+    hierarchy = state.hierarchy
+    if not hierarchy.center.size:
+        return _without_hierarchy(state, z, gradient, work)
+    d, vectors, noncentered = z.size, work[0], hierarchy.noncentered
+    u, x, theta, slopes, along_theta = vectors[6], vectors[7], vectors[8], vectors[9], vectors[10]
+    along, along_u, inner, along_inner = vectors[11], vectors[12], vectors[13], vectors[14]
+    _multiply_transposed(state.back, z, u)
+    for i in range(d):
+        u[i] += state.origin[i]
+        along_theta[i] = 0.0
+    from_u(hierarchy, noncentered, u, x, theta, slopes)
+    for i in range(d):
+        along[i] = x[i] - hierarchy.center[i]
+    _multiply_transposed(hierarchy.whitening, along, inner)
+    value = _without_hierarchy(state, inner, along_inner, work)
+    value += log_prior(hierarchy, noncentered, x, theta, u, along, along_theta)
+    _multiply(hierarchy.whitening, along_inner, inner)
+    for i in range(d):
+        along_u[i] = 0.0
+        if noncentered[i]:  # the prior is a function of u
+            along_u[i], along[i] = along[i], 0.0
+        along[i] += along_theta[i] * slopes[i] + inner[i]
+    gradient_along_u(hierarchy, noncentered, u, theta, slopes, along_u, along)
+    _multiply(state.back, along, gradient)
+    return value
+
+
+@njit(allocates=False)
+def _without_hierarchy(state, z, gradient, work):
     d = z.size
     vectors, sections, features = work
     r, pr, u, g = vectors[0], vectors[1], vectors[2], vectors[3]

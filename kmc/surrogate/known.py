@@ -28,6 +28,10 @@ class Splines(NamedTuple):
     values: np.ndarray  # (d, n)
     slopes: np.ndarray  # (d, n)
 
+    def divided(self, temperature: float) -> Splines:
+        """Return the splines of functions that are divided by a temperature."""
+        return self._replace(values=self.values / temperature, slopes=self.slopes / temperature)
+
     def values_and_gradients(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the sums (n,) and their gradients (n, d) at the rows of x (n, d)."""
         return _values_and_gradients(self, np.ascontiguousarray(x))
@@ -47,6 +51,24 @@ class Transforms(NamedTuple):
     lower: np.ndarray  # (d,)
     upper: np.ndarray  # (d,)
     ends: np.ndarray  # (d, 2): steepness and length of an interval in x; zeros for log-odds
+
+
+class Hierarchy(NamedTuple):
+    """A hierarchical prior, whose coordinates u are sampled while the likelihood is one of x.
+
+    The fields are those of :class:`kmc.surrogate.coordinates.noncentered.NonCentered` and
+    :class:`Splines` of all u_i; x is sampled instead of u where ``noncentered`` is false. The
+    likelihood's coordinates are (x - center) whitening.
+    """
+
+    transforms: Transforms
+    means: np.ndarray  # (d,) of int
+    sds: np.ndarray  # (d,) of int
+    numbers: np.ndarray  # (d, 2)
+    known: Splines
+    noncentered: np.ndarray  # (d,) of bool
+    center: np.ndarray  # (d,)
+    whitening: np.ndarray  # (d, d)
 
 
 def check_arrays(owner: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -87,6 +109,27 @@ def check_transforms(transforms: Transforms, dim: int) -> None:
 def no_splines(dim: int) -> Splines:
     """Return those that are zero."""
     return Splines(*np.empty((3, dim, 0)))
+
+
+def no_hierarchy() -> Hierarchy:
+    """Return one of no parameters: what is sampled is what is regressed."""
+    none, columns = np.empty(0), np.empty(0, np.int64)
+    return Hierarchy(
+        Transforms(columns, none, none, np.empty((0, 2))),
+        columns,
+        columns,
+        np.empty((0, 2)),
+        no_splines(0),
+        np.empty(0, bool),
+        none,
+        np.empty((0, 0)),
+    )
+
+
+def check_flags(name: str, array: np.ndarray, dim: int) -> None:
+    """Raise a ValueError if an array is not one of ``dim`` truth values."""
+    if type(array) is not np.ndarray or array.dtype != bool or array.shape != (dim,):
+        raise ValueError(f"{name} is not an array of bool of shape {(dim,)}")
 
 
 @njit(allocates=False)
@@ -168,8 +211,7 @@ def constrained_at(transforms, i, x):
 
 
 # Hierarchical priors: x_i = m_i + s_i u_i, where m_i and s_i may be parameters that come before.
-# The functions below take them as a NamedTuple with the fields transforms, means, sds and numbers of
-# :class:`kmc.surrogate.coordinates.noncentered.NonCentered`, and known, the splines of u. Where
+# The functions below take them as a NamedTuple with the first five fields of Hierarchy. Where
 # ``noncentered`` (d,) is true, the coordinates are u, else x.
 
 
@@ -233,3 +275,31 @@ def gradient_along_u(prior, noncentered, u, theta, slopes, along_u, along):
                 along[k] += along[i] * u[i] * slopes[k]
             _, sd = _mean_and_sd(prior, i, theta)
             along[i] = along_u[i] + along[i] * sd
+
+
+@njit()
+def log_priors(prior, noncentered, points):
+    """Return densities (n,) of the coordinates at points x (n, d), and gradients along x (n, d)."""
+    d = points.shape[1]
+    theta, slopes, along_theta, u, x = (
+        np.empty(d),
+        np.empty(d),
+        np.empty(d),
+        np.empty(d),
+        np.empty(d),
+    )
+    found, gradients = np.empty(len(points)), np.empty(points.shape)
+    centered = np.zeros(d, np.bool_)
+    for i in range(len(points)):
+        from_u(prior, centered, points[i], x, theta, slopes)
+        along_theta[:] = 0.0
+        found[i] = log_prior(prior, centered, x, theta, u, gradients[i], along_theta)
+        for j in range(d):
+            if noncentered[j]:  # the density of u_j is that of x_j times its sd
+                _, sd = _mean_and_sd(prior, j, theta)
+                found[i] += np.log(sd)
+                if prior.sds[j] >= 0:
+                    along_theta[prior.sds[j]] += 1.0 / sd
+        for j in range(d):
+            gradients[i, j] += along_theta[j] * slopes[j]
+    return found, gradients

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kmc.surrogate.known import Splines
 from kmc.surrogate.mean import Mean
 from kmc.surrogate.regression import Regression
 
@@ -106,28 +105,20 @@ def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
     return max(1.0, float(np.sort(-depths)[:counted][-1]) / full_depth(dim))
 
 
-def tempered(
-    depths: np.ndarray, splines: Splines, u: np.ndarray, counted: int, *, whole: bool
-) -> tuple[float, np.ndarray, Splines, float]:
-    """Return the temperature, depths (n,) and splines at it, and the highest of these depths.
+def tempered_apart(
+    depths: np.ndarray, added: np.ndarray, counted: int, dim: int
+) -> tuple[float, np.ndarray, float]:
+    """Return the temperature, depths (n,) at it, and the highest of these before it is taken off.
 
-    The highest is that before it is taken off. The splines are divided, too, unless they stay
-    ``whole``: at a temperature, scales of a hierarchy would be of any size.
+    What is ``added`` (n,) is not divided. At a temperature of the whole, scales of a hierarchy
+    would be of any size.
     """
-    dim = u.shape[1]
-    if not whole:
-        temperature = temperature_of(depths, counted, dim)
-        splines = splines._replace(
-            values=splines.values / temperature, slopes=splines.slopes / temperature
-        )
-        return temperature, depths / temperature, splines, 0.0
-    added = splines.values_and_gradients(u)[0]
     rest = depths - added
     temperature = temperature_of(
         (rest - rest.max())[added > added.max() - deepest(dim)], counted, dim
     )
     depths = added + rest / temperature
-    return temperature, depths - depths.max(), splines, depths.max()
+    return temperature, depths - depths.max(), depths.max()
 
 
 def without_known(

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kmc.surrogate.coordinates.noncentered import NonCentered
+from kmc.surrogate.coordinates.noncentered import NonCentered, closer_to_normal
 from kmc.surrogate.coordinates.search import find_transports
-from kmc.surrogate.coordinates.transport import APART, IDENTITY, Identity, Transport
+from kmc.surrogate.coordinates.transport import IDENTITY, Identity, Transport
 from kmc.surrogate.coordinates.walls import NO_WALL, Wall, learn_wall
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import (
     Coordinates,
     Hyperparameters,
+    narrowed,
     scaled_coordinates,
     terms_of,
+    whitened_again,
     whitened_coordinates,
 )
 from kmc.surrogate.density import InCoordinates
-from kmc.surrogate.jit_state import SurrogateJitState, without_bumps
-from kmc.surrogate.known import KnownPart, Splines, no_splines
+from kmc.surrogate.jit_state import SurrogateJitState, gradients, without_bumps
+from kmc.surrogate.known import (
+    Hierarchy,
+    KnownPart,
+    Splines,
+    log_priors,
+    no_hierarchy,
+    no_splines,
+)
 from kmc.surrogate.mass import (
     DENSITY,
     by_depth,
     deepest,
     full_depth,
-    tempered,
+    temperature_of,
+    tempered_apart,
     without_known,
     without_spurious_mass,
 )
@@ -80,7 +91,8 @@ class Process(InCoordinates):
 
     The regression is one of what is not known of (log-density of u - highest) / temperature, u the
     transported coordinates; the state for jitted loops is that of log-density / temperature,
-    bounded, in z. In non-centered coordinates the temperature does not divide what is known.
+    bounded, in z. With a hierarchical prior the regression is one of x, the temperature does not
+    divide the prior, and u are coordinates for chains.
     """
 
     transport: Transport  # from x to u
@@ -101,39 +113,43 @@ class Process(InCoordinates):
 
     def forecast(self, x: np.ndarray) -> np.ndarray:
         """Return the log-density at the rows of x (n, d) as it would be at temperature 1, (n,)."""
-        found = self.log_density(x)
-        if not isinstance(self.transport, NonCentered):
-            return self.temperature * found
         kept = self.transport.log_jacobian(x) + self.kept(x)
-        return self.temperature * (found - kept) + kept
+        return self.temperature * (self.log_density(x) - kept) + kept
 
     def kept(self, x: np.ndarray) -> np.ndarray:
         """Return the part of the log-density of u that the temperature does not divide.
 
         Its shape is (n,), for the rows of x (n, d).
         """
-        if not isinstance(self.transport, NonCentered):
+        if not self.is_hierarchical:
             return np.zeros(len(x))
-        return self.known.values_and_gradients(self.transport(x))[0]
+        return _log_prior(self.jit_state.hierarchy, x)[0]
+
+    @property
+    def is_hierarchical(self) -> bool:
+        """Whether there is a hierarchical prior apart from the regression."""
+        return self.jit_state.hierarchy.center.size > 0
+
+    def regressed_at(self, x: np.ndarray) -> np.ndarray:
+        """Return the coordinates of the regression at the rows of x (n, d)."""
+        return x if self.is_hierarchical else self.transport(x)
 
     def heights(self, x: np.ndarray) -> np.ndarray:
         """Return the mean at the rows of x (n, d), minus the highest value, at the temperature."""
-        u = self.transport(x)
-        return (
-            mean_values(self.mean, self.regression.coordinates, u)[:, 0]
-            + self.known.values_and_gradients(u)[0]
-        )
+        at = self.regressed_at(x)
+        known = self.kept(x) if self.is_hierarchical else self.known.values_and_gradients(at)[0]
+        return mean_values(self.mean, self.regression.coordinates, at)[:, 0] + known
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
         """Return the standard deviations of the log-density at the rows of x (n, d), (n,).
 
         They are divided by the temperature.
         """
-        return self.regression.standard_deviations(self.transport(x))
+        return self.regression.standard_deviations(self.regressed_at(x))
 
     def covariances(self, x: np.ndarray) -> np.ndarray:
         """Return covariances of the log-density at rows of x (n, d), in the same units, (n, n)."""
-        return self.regression.conditional(self.transport(x)).covariances()
+        return self.regression.conditional(self.regressed_at(x)).covariances()
 
     def beyond(self, x: np.ndarray) -> np.ndarray:
         """Return which rows of x (n, d) are outside the ball, (n,)."""
@@ -149,8 +165,7 @@ class Process(InCoordinates):
     def facts(self, draws: np.ndarray) -> dict[str, Any]:
         """Return facts for the results' attributes; ``draws`` (n, d) are of the density."""
         coordinates = self.regression.coordinates
-        u = self.transport(draws)
-        bumps = bump_values(self.mean, coordinates.map(u))
+        bumps = bump_values(self.mean, coordinates.map(self.regressed_at(draws)))
         facts = {
             "surrogate_trend_sd": self.temperature * float(np.std(bumps)),
             "surrogate_metric_spread": float(np.linalg.cond(coordinates.metric) ** 2),
@@ -176,16 +191,16 @@ class Seen(NamedTuple):
 def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
     """Fit in units of the standard deviations of the points.
 
-    If a hierarchy is declared, the coordinates are non-centered.
+    If a hierarchy is declared, chains are in non-centered coordinates.
     """
-    transport = (
-        IDENTITY if seen.known is None or seen.known.transport == APART else seen.known.transport
-    )
-    return _fit(seen, transport, scaled_coordinates(transport(seen.points)), STARTS, rng)
+    transport = _declared(seen) or IDENTITY
+    return _fit(seen, transport, scaled_coordinates(seen.points), STARTS, rng)
 
 
 def fit_to_draws(seen: Seen, rng: np.random.Generator, transport: Transport = IDENTITY) -> Process:
-    """Fit in coordinates in which the transported draws are white."""
+    """Fit in coordinates in which the transported draws are white, or x with a hierarchy."""
+    if (whole := _declared(seen)) is not None:
+        return _fit(seen, whole, whitened_coordinates(seen.draws), STARTS, rng)
     return _fit(seen, transport, whitened_coordinates(transport(seen.draws)), STARTS, rng)
 
 
@@ -201,28 +216,26 @@ def fit_again(
     coordinates = learned_coordinates(last, seen)
     starts = (last.regression.hyperparameters, start)
     plain = replace(coordinates, metric=np.eye(len(coordinates.center)))
-    fits = [_fit(seen, last.transport, coordinates, starts, rng)]
+    now = last.transport
+    if (whole := _declared(seen)) is not None:
+        flags = last.jit_state.hierarchy.noncentered
+        now = whole.only(closer_to_normal(whole, flags, seen.draws))
+    fits = [_fit(seen, now, coordinates, starts, rng)]
     counting = fits[0].counting  # likelihoods of other values cannot be compared
     if not np.allclose(coordinates.metric, plain.metric):
-        fits.append(_fit(seen, last.transport, plain, starts, rng, counting=counting))
+        fits.append(_fit(seen, now, plain, starts, rng, counting=counting))
     # Draws of a wrong fit are white in wrong coordinates; the better half of the points knows the
     # shape, too.
     order, dim = np.argsort(-seen.values, kind="stable"), seen.points.shape[1]
     best = seen.points[order[: max(len(order) // 2, 2 * dim)]]
-    white = replace(whitened_coordinates(last.transport(best)), scales=coordinates.scales)
-    fits.append(_fit(seen, last.transport, white, starts, rng, counting=counting))
-    finite = np.isfinite(seen.values)
-    found = find_transports(seen.points[finite], seen.values[finite], seen.draws)
-    for transport in (*found, IDENTITY, *([] if seen.known is None else [seen.known.transport])):
-        if transport != last.transport:
-            own = seen
-            if isinstance(transport, NonCentered):  # there, draws of a wrong fit may be of any size
-                own = seen._replace(draws=best)
-            white = whitened_coordinates(transport(own.draws))
-            # of the same points u
-            if isinstance(transport, Identity) and isinstance(last.transport, Identity):
-                white = min(fits, key=_loss).regression.coordinates
-            fits.append(_fit(own, transport, white, starts, rng, counting=counting))
+    white = replace(whitened_coordinates(last.regressed_at(best)), scales=coordinates.scales)
+    fits.append(_fit(seen, now, white, starts, rng, counting=counting))
+    for transport in _others(seen, last.transport):
+        white = whitened_coordinates(transport(seen.draws))
+        # of the same points u
+        if isinstance(transport, Identity) and isinstance(last.transport, Identity):
+            white = min(fits, key=_loss).regression.coordinates
+        fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
     # The transports are compared when each has the scales that suit it: a funnel may be a scale
     # that is not yet found.
     each: list[Process] = []
@@ -232,6 +245,22 @@ def fit_again(
     return min(
         (_with_scales(seen, one, (*starts, SCALED), rng, counting) for one in each), key=_loss
     )
+
+
+def _others(seen, last) -> list[Transport]:
+    """Return transports other than the last one; none where the user has declared a hierarchy."""
+    if _declared(seen) is not None:
+        return []
+    finite = np.isfinite(seen.values)
+    found = find_transports(seen.points[finite], seen.values[finite], seen.draws)
+    known = [] if seen.known is None else [seen.known.transport]
+    return [transport for transport in (*found, IDENTITY, *known) if transport != last]
+
+
+def _declared(seen) -> NonCentered | None:
+    """Return the non-centered coordinates of a declared hierarchy, if there is one."""
+    known = None if seen.known is None else seen.known.transport
+    return known if isinstance(known, NonCentered) else None
 
 
 def _with_scales(seen, found, starts, rng, counting) -> Process:
@@ -287,7 +316,7 @@ def _fit(
     left.
     """
     data = _data_of(seen, transport, coordinates, rng, last, counted)
-    dim, hierarchical = data.u.shape[1], seen.known is not None and seen.known.transport != APART
+    dim, hierarchical = data.u.shape[1], data.hierarchy.center.size > 0
     counts = data.near
     if counting is not None:
         counts = counts | counting[data.rows] & data.relevant
@@ -306,8 +335,6 @@ def _fit(
             found = _searched(searched, coordinates, starts, seen.noisy)
             theta, searches = found.hyperparameters, searches - 1
             likelihood = found.negative_log_likelihood
-            if hierarchical:  # transports have temperatures of their own
-                likelihood += len(some) * np.log(data.temperature)
 
         # Condition on all values that count.
         some = np.flatnonzero(counts)
@@ -328,14 +355,14 @@ def _fit(
     if counting is not None:
         likelihood += np.log(data.noise[counting[data.rows] & ~data.near & ~data.relevant]).sum()
     regression = replace(regression, negative_log_likelihood=likelihood)
-    return _as_process(transport, coordinates, data, regression, mean, counts, searched)
+    return _as_process(transport, coordinates, data, regression, mean, counts, searched, seen.draws)
 
 
 class _Data(NamedTuple):
     """Data in given coordinates, at a temperature: n points in front of the wall, or all."""
 
     rows: np.ndarray  # of all evaluations, which of them these are, bool
-    u: np.ndarray  # (n, d)
+    u: np.ndarray  # (n, d), or x with a hierarchical prior
     depths: np.ndarray  # (n,), log-densities of u at the temperature, minus the highest one
     # (n,), these without what is known, limited, plus half the prior mean's quadratic
     limited: np.ndarray
@@ -348,6 +375,7 @@ class _Data(NamedTuple):
     prior: np.ndarray  # (d, d), precision of the prior mean in z
     bending: np.ndarray  # (d, d), half the curvature in z of what is known
     splines: Splines
+    hierarchy: Hierarchy
     wall: Wall | None
     highest: float  # log-density of u
     level: float  # this at the temperature
@@ -373,28 +401,40 @@ def _data_of(seen, transport, coordinates, rng, last, counted) -> _Data:
     # Points behind a wall are left out. Without one, those of zero density are low.
     finite = np.isfinite(values)
     wall, rows = _wall_and_rows(u, values, draws, rng, last)
-    u, values, finite, gradients = u[rows], values[rows], finite[rows], seen.gradients[rows]
+    u, values, finite, given = u[rows], values[rows], finite[rows], seen.gradients[rows]
     highest = float(values[finite].max())
     depths = np.where(finite, values, values[finite].min() - _WITHOUT) - highest
 
     # What is known of the log-density is taken off, at the temperature.
-    splines, whole = no_splines(dim), isinstance(transport, NonCentered)
-    if seen.known is not None and transport == seen.known.transport:
-        splines = seen.known.splines
-    rows_each = 1.0 + dim * np.mean(np.isfinite(gradients).all(axis=1))
+    splines, hierarchy, shift = no_splines(dim), no_hierarchy(), 0.0
+    rows_each = 1.0 + dim * np.mean(np.isfinite(given).all(axis=1))
     most = counted or dim + 2 + int(COUNTED * terms_of(dim) / rows_each)
-    temperature, depths, splines, shift = tempered(depths, splines, u, most, whole=whole)
-    added, along = splines.values_and_gradients(u)
+    if isinstance(transport, NonCentered):
+        u, draws = seen.points[rows], seen.draws
+        hierarchy = _hierarchy(seen.known, transport, coordinates)
+        added, along = _log_prior(hierarchy, u)
+        temperature, depths, shift = tempered_apart(depths, added, most, dim)
+        slopes = (given - _log_prior(hierarchy, u, np.zeros(dim, bool))[1]) / temperature
+        prior, bending = (
+            np.zeros((dim, dim)),
+            DENSITY.curvature * np.eye(dim),
+        )  # the prior bounds it
+    else:
+        temperature = temperature_of(depths, most, dim)
+        depths = depths / temperature
+        if seen.known is not None and transport == seen.known.transport:
+            splines = seen.known.splines.divided(temperature)
+        added, along = splines.values_and_gradients(u)
+        slopes = _slopes_along_u(given, transport, seen.points[rows]) / temperature - along
+        prior = _prior_precision(coordinates.map(draws))
+        bending = _bending(splines, draws, coordinates)
     near = depths > -deepest(dim)
     limited, relevant = without_known(depths, added, finite, near, -deepest(dim))
 
     # The prior mean is taken off, too.
-    z, prior = coordinates.map(u), _prior_precision(coordinates.map(draws))
+    z = coordinates.map(u)
     limited = limited + 0.5 * np.sum(z @ prior * z, axis=1)
-    slopes = _slopes_along_u(gradients, transport, seen.points[rows]) / temperature
-    slopes = (
-        slopes - (along / temperature if whole else along) + z @ prior @ coordinates.whitening.T
-    )
+    slopes = slopes + z @ prior @ coordinates.whitening.T
     return _Data(
         rows=rows,
         u=u,
@@ -407,8 +447,9 @@ def _data_of(seen, transport, coordinates, rng, last, counted) -> _Data:
         added=added,
         rows_each=rows_each,
         prior=prior,
-        bending=_bending(splines, draws, coordinates),
+        bending=bending,
         splines=splines,
+        hierarchy=hierarchy,
         wall=wall,
         highest=highest,
         level=highest / temperature + shift,
@@ -416,21 +457,35 @@ def _data_of(seen, transport, coordinates, rng, last, counted) -> _Data:
     )
 
 
-def _as_process(transport, coordinates, data, regression, mean, counts, searched) -> Process:
+def _as_process(transport, coordinates, data, regression, mean, counts, searched, draws) -> Process:
     """Return the density of a regression whose mean is without spurious mass.
 
     Its data are those that ``counts`` (n,) names.
     """
-    dim = data.u.shape[1]
-    reach = REACH * float(np.linalg.norm(coordinates.map(_near(data.u, data.depths)), axis=1).max())
+    dim, near = data.u.shape[1], _near(data.u, data.depths)
+    reach = REACH * float(np.linalg.norm(coordinates.map(near), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
-    state = _jit_state(mean, data.level, DENSITY.cap[0] + DENSITY.cap[1] * dim, reach)
+    ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
+    if data.hierarchy.center.size:  # of the likelihood alone
+        ceiling += float(data.limited[data.near].max())
+    state = _jit_state(mean, data.level, ceiling, reach)
     bumps = bump_values(mean, coordinates.map(data.u[counts]))
     if np.abs(bumps).max() < _NEGLIGIBLE:
         state = without_bumps(state)
     state = state._replace(
-        origin=whitening.origin, back=whitening.inverse.T.copy(), known=data.splines
+        origin=whitening.origin,
+        back=whitening.inverse.T.copy(),
+        known=data.splines,
+        hierarchy=data.hierarchy,
     )
+    if data.hierarchy.center.size:  # chains have coordinates of their own
+        old = whitened_coordinates(transport(near))
+        white = whitened_again(transport(draws), old)
+        state = state._replace(origin=white.center.copy(), back=white.inverse.copy())
+        white = narrowed(white, partial(gradients, state), transport(draws))
+        whitening = Whitening.of(white.center, white.whitening.T)
+        state = state._replace(origin=white.center.copy(), back=white.inverse.copy())
+        reach = REACH * float(np.linalg.norm(white.map(transport(near)), axis=1).max())
     if data.wall is not None:
         state = state._replace(wall=data.wall.state(whitening))
     counting = np.zeros(len(data.rows), bool)
@@ -463,6 +518,27 @@ def _wall_and_rows(u, values, draws, rng, last):
     ):
         return None, np.full(len(u), True)
     return wall, finite
+
+
+def _hierarchy(known, transport, coordinates) -> Hierarchy:
+    """Return the prior, for chains in these coordinates and a regression in others."""
+    whole, splines = known.transport, known.splines
+    return Hierarchy(
+        whole.transforms,
+        whole.means,
+        whole.sds,
+        whole.numbers,
+        splines,
+        transport.depends,
+        coordinates.center.copy(),
+        np.ascontiguousarray(coordinates.whitening),
+    )
+
+
+def _log_prior(hierarchy, x, noncentered=None):
+    """Return the prior density (n,) of u at the rows of x (n, d), and its gradients along x."""
+    flags = hierarchy.noncentered if noncentered is None else noncentered
+    return log_priors(hierarchy, flags, np.ascontiguousarray(x))
 
 
 def _prior_precision(draws):
@@ -504,7 +580,7 @@ def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
     and so is a quadratic that is known better than sampled. The metric stretches z where the bumps
     have steep gradients.
     """
-    draws = last.transport(seen.draws)
+    draws = last.regressed_at(seen.draws)
     dim = draws.shape[1]
     old = last.regression.coordinates
     # Draws that are stuck are few, and say nothing about some directions: the last coordinates
@@ -603,6 +679,7 @@ def _jit_state(mean, highest, ceiling, reach):
         origin=np.zeros(dim),
         back=np.zeros((dim, dim)),
         known=no_splines(dim),
+        hierarchy=no_hierarchy(),
         wall=NO_WALL,
     )
 

@@ -5,7 +5,7 @@ from scipy import stats
 
 from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.jit_state import SurrogateJitState
-from kmc.surrogate.known import no_splines
+from kmc.surrogate.known import no_hierarchy, no_splines
 
 
 def gaussian_state(location, *, centers=(), coefficients=(), rate=1.0, **fields):
@@ -37,6 +37,7 @@ def gaussian_state(location, *, centers=(), coefficients=(), rate=1.0, **fields)
         "origin": np.zeros(len(location)),
         "back": eye,
         "known": no_splines(len(location)),
+        "hierarchy": no_hierarchy(),
         "wall": NO_WALL,
     }
     return SurrogateJitState(**given | fields)

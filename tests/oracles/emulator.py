@@ -35,29 +35,30 @@ def spline(splines, i, u):
     return CubicHermiteSpline(nodes, values, slopes)(inside) + end * (u - inside)
 
 
-def prior(state, u):
+def prior_of(prior, noncentered, u):
     """x (d,), and the log-density of u that is known: parameters are x_i, or exp(x_i) if they are
     positive.
     """
-    parameters, x, theta, total = state.parameters, u.copy(), u.copy(), 0.0
+    x, theta, total = u.copy(), u.copy(), 0.0
     for i in range(len(u)):
-        mean, sd = parameters.numbers[i]
-        if parameters.means[i] >= 0:
-            mean = theta[parameters.means[i]]
-        if parameters.sds[i] >= 0:
-            sd = theta[parameters.sds[i]]
-        if state.noncentered[i]:
+        mean, sd = prior.numbers[i]
+        if prior.means[i] >= 0:
+            mean = theta[prior.means[i]]
+        if prior.sds[i] >= 0:
+            sd = theta[prior.sds[i]]
+        if noncentered[i]:
             x[i] = mean + sd * u[i]
-            total += spline(parameters.known, i, u[i])
+            total += spline(prior.known, i, u[i])
         else:
-            total += spline(parameters.known, i, (x[i] - mean) / sd) - math.log(sd)
-        theta[i] = math.exp(x[i]) if parameters.transforms.kinds[i] == ABOVE else x[i]
+            total += spline(prior.known, i, (x[i] - mean) / sd) - math.log(sd)
+        theta[i] = math.exp(x[i]) if prior.transforms.kinds[i] == ABOVE else x[i]
     return x, theta, total
 
 
 def value(groups, state, z):
     """log s(z) where there are normal data alone, whose sd may be a parameter."""
-    x, theta, total = prior(state, state.origin + z @ state.back)
+    u = state.origin + z @ state.back
+    x, theta, total = prior_of(state.parameters, state.noncentered, u)
     eta, data = np.concatenate([outputs(group, x) for group in groups]), state.data
     for i in range(len(eta)):
         variance = data.variances[i] + sum(

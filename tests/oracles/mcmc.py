@@ -12,7 +12,7 @@ from scipy import stats
 from kmc.surrogate import jit_state as at_a_point
 from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.jit_state import SurrogateJitState
-from kmc.surrogate.known import Splines
+from kmc.surrogate.known import Splines, no_hierarchy
 
 LEVEL = 5e-6
 
@@ -105,6 +105,7 @@ def jit_state(
             np.cumsum(rng.uniform(0.2, 1.0, (dim, nodes)), axis=1),
             *rng.uniform(-1, 1, (2, dim, nodes)),
         ),
+        "hierarchy": no_hierarchy(),
         "wall": NO_WALL,
     }
     return SurrogateJitState(**(fields | options))

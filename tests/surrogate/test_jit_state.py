@@ -13,13 +13,24 @@ from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import whitened_coordinates
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.jit_state import SurrogateJitState, check_jit_state
-from kmc.surrogate.known import Splines, check_splines
+from kmc.surrogate.known import (
+    ABOVE,
+    Hierarchy,
+    Splines,
+    Transforms,
+    check_splines,
+    log_priors,
+)
+from kmc.surrogate.known import (
+    IDENTITY as UNCHANGED,
+)
 from kmc.surrogate.mass import without_spurious_mass
 from kmc.surrogate.mean import mean_gradients, mean_values
 from kmc.surrogate.process import PRIOR, Seen, _jit_state, fit_to_draws
 from kmc.surrogate.regression import Hyperparameters, Observations, condition
 from tests.jit_states import evaluate
 from tests.oracles import differences, mcmc
+from tests.oracles import emulator as of_hierarchies
 from tests.oracles import point as oracle
 
 pytestmark = pytest.mark.packages
@@ -53,6 +64,76 @@ def test_value_and_gradient(state):
         assert value == pytest.approx(oracle.value(state, z), rel=1e-12, abs=1e-12)
         slope = differences.gradient(lambda z: oracle.value(state, z), z, 1e-4)
         np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-6)
+
+
+def hierarchy(noncentered, seed=3):
+    """A hierarchy of four parameters, of three generations."""
+    rng = np.random.default_rng(seed)
+    nodes = np.tile([-1.0, 0.5, 2.0], (5, 1))
+    return Hierarchy(
+        Transforms(
+            np.array([UNCHANGED, ABOVE, UNCHANGED, ABOVE, UNCHANGED]),
+            np.zeros(5),
+            np.zeros(5),
+            np.zeros((5, 2)),
+        ),
+        np.array([-1, -1, 0, 2, 2]),
+        np.array([-1, -1, 1, 1, 3]),
+        np.tile([0.0, 1.0], (5, 1)),
+        Splines(nodes, *rng.standard_normal((2, 5, 3))),
+        np.isin(np.arange(5), noncentered),
+        rng.standard_normal(5),
+        np.eye(5) + 0.3 * rng.standard_normal((5, 5)),
+    )
+
+
+@pytest.mark.parametrize("noncentered", [(), (2, 4), (2, 3, 4)], ids=str)
+def test_a_hierarchical_prior_is_one_of_the_coordinates_and_the_rest_of_the_parameters(noncentered):
+    prior = hierarchy(noncentered)
+    rest = mcmc.jit_state(5, sections=9, height=0.2, nodes=0, seed=12)
+    state = rest._replace(hierarchy=prior)
+    check_jit_state(state, 5)
+
+    def literal(z):
+        u = state.origin + z @ state.back
+        x, _, known = of_hierarchies.prior_of(prior, prior.noncentered, u)
+        return oracle.value(rest, (x - prior.center) @ prior.whitening) + known
+
+    for z in points(state, spread=0.5):
+        value, gradient = evaluate(state, z)
+        assert value == pytest.approx(literal(z), rel=1e-10)
+        slope = differences.gradient(literal, z, 1e-4)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-5 * np.abs(slope).max())
+
+
+def test_prior_densities_of_coordinates_at_points_and_their_gradients():
+    prior = hierarchy((2, 4))
+    for u in np.random.default_rng(4).standard_normal((8, 5)):
+        x, _, known = of_hierarchies.prior_of(prior, prior.noncentered, u)
+        values, gradients = log_priors(prior, prior.noncentered, x[None])
+        assert values[0] == pytest.approx(known, rel=1e-10)
+        slope = differences.gradient(
+            lambda x: log_priors(prior, prior.noncentered, x[None])[0][0], x, 1e-4
+        )
+        np.testing.assert_allclose(gradients[0], slope, rtol=1e-5, atol=1e-5 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"means": np.array([-1, -1, 0, 2, 5])},
+        {"sds": np.array([-1, 1, 1, 1, 3])},
+        {"noncentered": np.ones(4, bool)},
+        {"center": np.zeros(4)},
+        {"whitening": np.eye(4)},
+        {"known": Splines(*np.ones((3, 5, 3)))},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_a_hierarchy_from_a_file_stays_within_its_arrays(wrong):
+    state = mcmc.jit_state(5, nodes=0, seed=12)._replace(hierarchy=hierarchy(())._replace(**wrong))
+    with pytest.raises(ValueError, match=r"is not an array|between|come before|not increasing"):
+        check_jit_state(state, 5)
 
 
 def test_slopes_of_the_kernel_in_the_transcription():

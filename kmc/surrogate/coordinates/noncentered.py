@@ -15,12 +15,17 @@ from kmc.njit import njit
 from kmc.surrogate.known import (
     LARGEST_SD,
     SMALLEST_SD,
+    Hierarchy,
     Transforms,
     check_arrays,
     check_columns,
+    check_flags,
+    check_splines,
     check_transforms,
     constrained,
 )
+
+_BETTER = 1.0  # nats for each parameter by which the other kind of coordinates is better
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +104,38 @@ class NonCentered:
         means = np.where(self.means >= 0, theta[:, self.means], self.numbers[:, 0])
         sds = np.where(self.sds >= 0, theta[:, self.sds], self.numbers[:, 1])
         return means, np.clip(sds, SMALLEST_SD, LARGEST_SD)
+
+
+def closer_to_normal(whole: NonCentered, now: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """Return which parameters (d,) are non-centered where draws (n, d) are closer to normal.
+
+    All with the same mean and standard deviation are of one kind: that of ``now`` (d,), unless the
+    other is better.
+    """
+    draws, chosen = np.unique(draws, axis=0), now
+    if len(draws) <= 2 * draws.shape[1]:
+        return now
+    parents = np.column_stack([whole.means, whole.sds])
+    for own in np.unique(parents[whole.depends], axis=0):
+        family = np.all(parents == own, axis=1)
+        before, after = (_entropy(whole.only(some), draws) for some in (chosen, chosen ^ family))
+        if after < before - _BETTER * np.sum(family):
+            chosen = chosen ^ family
+    return chosen
+
+
+def check_hierarchy(hierarchy: Hierarchy, dim: int) -> None:
+    """Raise a ValueError unless compiled loops can read the arrays, for ``dim`` parameters."""
+    NonCentered(*hierarchy[:4]).check(dim)
+    check_splines(hierarchy.known, dim)
+    check_flags("noncentered", hierarchy.noncentered, dim)
+    check_arrays(hierarchy, {"center": (dim,), "whitening": (dim, dim)})
+
+
+def _entropy(transport, draws):
+    """Return the entropy of the normal density of x closest to draws (n, d), less a constant."""
+    spread = np.linalg.slogdet(np.cov(transport(draws).T))[1]
+    return 0.5 * spread - np.mean(transport.log_jacobian(draws))
 
 
 @njit()

@@ -16,15 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kmc.surrogate.coordinates.noncentered import NonCentered
+from kmc.surrogate.coordinates.noncentered import NonCentered, closer_to_normal
 from kmc.surrogate.coordinates.transport import IDENTITY, Transport
 from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.coordinates.whitening import Whitening
-from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
+from kmc.surrogate.covariance import (
+    Coordinates,
+    Hyperparameters,
+    narrowed,
+    scaled_coordinates,
+    whitened_again,
+)
 from kmc.surrogate.emulator.components import Components, compressed, principal
 from kmc.surrogate.emulator.jit_state import (
     EmulatorJitState,
@@ -53,9 +60,6 @@ distance from the data in standard errors."""
 
 _SEARCHED = 400  # most points of a search for hyperparameters
 _CHEAP = 300  # most points of a cheap simulator in a regression
-_BETTER = 1.0  # nats for each parameter: other coordinates are better by as much
-_CURVATURES = 50  # most draws at which the density's curvatures are taken
-_DIFFERENCE = 1e-6  # standard deviations: step of their differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +109,10 @@ class Emulated(Process):
         """
         volume = self.transport.log_jacobian(x)
         return self.log_density(x) - volume - self.highest / self.temperature
+
+    def kept(self, x: np.ndarray) -> np.ndarray:
+        """Return zeros (n,): the temperature divides all."""
+        return np.zeros(len(x))
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
         """Return the standard deviations of the log-density at the rows of x (n, d), (n,)."""
@@ -188,29 +196,23 @@ class Emulator:
             self.approximation.at(rng.permutation(np.unique(seen.draws, axis=0))[:FRESH])
 
     def _transport(self, seen, last) -> Transport:
-        """Return coordinates in which the draws are closer to normal: non-centered ones or not.
-
-        All parameters with the same mean and standard deviation have the same kind.
-        """
-        whole, draws = self.structure.parameters.noncentered, np.unique(seen.draws, axis=0)
-        if not whole.size or len(draws) <= 2 * draws.shape[1]:
-            return last.transport
-        parents, chosen = np.column_stack([whole.means, whole.sds]), last.jit_state.noncentered
-        for own in np.unique(parents[whole.depends], axis=0):
-            family = np.all(parents == own, axis=1)
-            now, then = (_entropy(whole.only(some), draws) for some in (chosen, chosen ^ family))
-            if then < now - _BETTER * np.sum(family):
-                chosen = chosen ^ family
-        return whole.only(chosen) if chosen.any() else IDENTITY
+        whole = self.structure.parameters.noncentered
+        if not whole.size:
+            return IDENTITY
+        return whole.only(closer_to_normal(whole, last.jit_state.noncentered, seen.draws))
 
     def _fit_again(self, seen, last, transport, starts, **options) -> Emulated:
         """Fit in coordinates in which draws are white."""
-        white = _whitened(seen.draws, last.white.inverse)
-        old = last.whitening.inverse.T
-        if transport != last.transport:
-            old = scaled_coordinates(transport(seen.points)).inverse
+        old = scaled_coordinates(transport(seen.points))
+        if transport == last.transport:
+            old = Coordinates(last.whitening.origin, last.whitening.matrix.T, old.metric)
         return self._fit(
-            seen, transport, white, _whitened(transport(seen.draws), old), starts, **options
+            seen,
+            transport,
+            whitened_again(seen.draws, last.white),
+            whitened_again(transport(seen.draws), old),
+            starts,
+            **options,
         )
 
     def _fit(
@@ -268,7 +270,8 @@ class Emulator:
             )
             for (group, own), noise, difference in zip(each, noises, differences, strict=True)
         ]
-        white = self._narrowed(white, transport, parts, temperature, seen.draws)
+        state = self._state(transport, white, parts, temperature, np.inf)
+        white = narrowed(white, partial(gradients, state), transport(seen.draws))
         near = data.x[data.depth < 2.0 * full_depth(dim)]
         near = near if len(near) >= 2 * dim else data.x[: 2 * dim]
         reach = REACH * float(np.linalg.norm(white.map(transport(near)), axis=1).max())
@@ -290,31 +293,6 @@ class Emulator:
             known=no_splines(dim),
             regressions=tuple(parts),
             white=coordinates,
-        )
-
-    def _narrowed(self, white, transport, parts, temperature, draws) -> Coordinates:
-        """Return coordinates of u that are narrower where the density's mean curvature is larger.
-
-        Curvatures at draws have a mean that is at least the precision of the density. Chains that
-        have not yet come down to the posterior are far apart in the units of what they know.
-        """
-        state = self._state(transport, white, parts, temperature, np.inf)
-        some = np.unique(draws, axis=0)
-        some = some[:: len(some) // _CURVATURES + 1]
-        z, dim = white.map(transport(some)), draws.shape[1]
-        slopes = [
-            gradients(state, np.repeat(z, dim, axis=0) + step * np.tile(np.eye(dim), (len(z), 1)))
-            for step in (_DIFFERENCE, -_DIFFERENCE)
-        ]
-        each = (slopes[1] - slopes[0]).reshape(-1, dim, dim) / (2.0 * _DIFFERENCE)
-        each = each[np.isfinite(each).all(axis=(1, 2))]
-        if not len(each):
-            return white
-        sizes = np.trace(each, axis1=1, axis2=2)
-        mean = each[sizes <= np.median(sizes)].mean(axis=0)  # not the few in a funnel's neck
-        curvatures, axes = np.linalg.eigh(0.5 * (mean + mean.T))
-        return replace(
-            white, whitening=white.whitening @ axes * np.sqrt(np.maximum(curvatures, 1.0))
         )
 
     def _approximated(self, gap: _Regressed, information, coordinates, each, search):
@@ -464,28 +442,6 @@ def _jit_group(part: OfGroup, offset: np.ndarray, basis: np.ndarray) -> JitGroup
         offset=offset,
         basis=basis,
     )
-
-
-def _entropy(transport, draws):
-    """Return the entropy of the normal density of x closest to draws (n, d), less a constant."""
-    spread = np.linalg.slogdet(np.cov(transport(draws).T))[1]
-    return 0.5 * spread - np.mean(transport.log_jacobian(draws))
-
-
-def _whitened(draws, old) -> Coordinates:
-    """Return coordinates in which draws are white.
-
-    Of draws that are stuck, the last coordinates know more: ``old`` are their units.
-    """
-    distinct = np.unique(draws, axis=0)
-    dim = distinct.shape[1]
-    scatter = (
-        np.cov(distinct.T).reshape(dim, dim) * len(distinct)
-        if len(distinct) > 1
-        else np.zeros((dim, dim))
-    )
-    root = np.linalg.cholesky((scatter + dim * old.T @ old) / (len(distinct) + dim))
-    return Coordinates(distinct.mean(axis=0), np.linalg.inv(root).T, np.eye(dim))
 
 
 def _marginal(coordinates: Coordinates, inputs: np.ndarray) -> Coordinates:

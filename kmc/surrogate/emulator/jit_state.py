@@ -35,6 +35,7 @@ from kmc.surrogate.emulator.structure import (
 from kmc.surrogate.known import (
     check_arrays,
     check_columns,
+    check_flags,
     check_splines,
     constrained,
     from_u,
@@ -131,13 +132,7 @@ def check_emulator_state(state: EmulatorJitState, dim: int) -> None:
     }
     shapes = {name: (length,) for name, length in lengths.items()}
     check_arrays(state, {"origin": (dim,), "back": (dim, dim), **shapes})
-    noncentered = state.noncentered
-    if (
-        type(noncentered) is not np.ndarray
-        or noncentered.dtype != bool
-        or (dim,) != noncentered.shape
-    ):
-        raise ValueError(f"noncentered is not an array of bool of shape {(dim,)}")
+    check_flags("noncentered", state.noncentered, dim)
     check_columns("inputs", state.inputs, shapes["center"], 0, dim - 1)
     for part, kind in (state.parameters, Parameters), (state.data, Data), (state.wall, WallState):
         if type(part) is not kind:
