@@ -35,6 +35,7 @@ SHRINK = 3.0
 LARGEST_LOG_SCALE = 6.0
 """Beyond it scales no longer change: so deep a value says no more."""
 
+_MANY = 30.0  # times the precision of draws: such a curvature is not that of their density
 _CURVATURES = 50  # most points at which second derivatives are taken
 _DIFFERENCE = 1e-6  # standard deviations: step of their differences
 
@@ -111,14 +112,15 @@ def whitened_again(draws: np.ndarray, old: Coordinates) -> Coordinates:
 def narrowed(
     white: Coordinates, gradients: Callable[[np.ndarray], np.ndarray], draws: np.ndarray
 ) -> Coordinates:
-    """Return narrower coordinates where the mean curvature of a log-density at draws is large.
+    """Return narrower coordinates where draws of a log-density cannot have come from it.
 
-    The mean over draws (n, d) of the density is at least its precision. Chains that have not yet
-    come down to a posterior are far apart in units of what they would find. ``gradients`` are those
-    along the coordinates z (n, d) of ``white``.
+    The mean curvature at draws (n, d) of a density is its precision if it is normal, and not many
+    times as much otherwise. Chains that have not yet come down to a posterior are far apart in
+    units of what they would find. ``gradients`` are those along the coordinates z (n, d) of
+    ``white``.
     """
     curvatures, axes = np.linalg.eigh(mean_curvature(gradients, white.map(draws)))
-    scale = np.sqrt(np.maximum(curvatures, 1.0))
+    scale = np.sqrt(np.maximum(curvatures / _MANY, 1.0))
     return Coordinates(white.center, white.whitening @ axes * scale, np.eye(len(scale)))
 
 
