@@ -491,7 +491,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 def _shown(values: list[float]) -> str:
     if not values:
         return ""
-    middle = float(np.median(np.nan_to_num(values, nan=np.inf)))
+    middle = float(np.median(np.nan_to_num(values, nan=np.inf, posinf=np.inf)))
     return f"{middle:.2g}" if np.isfinite(middle) else "∞"
 
 

@@ -412,13 +412,11 @@ def _data_of(seen, transport, coordinates, rng, last, counted) -> _Data:
     if isinstance(transport, NonCentered):
         u, draws = seen.points[rows], seen.draws
         hierarchy = _hierarchy(seen.known, transport, coordinates)
-        added, along = _log_prior(hierarchy, u)
+        added, _ = _log_prior(hierarchy, u)
         temperature, depths, shift = tempered_apart(depths, added, most, dim)
         slopes = (given - _log_prior(hierarchy, u, np.zeros(dim, bool))[1]) / temperature
-        prior, bending = (
-            np.zeros((dim, dim)),
-            DENSITY.curvature * np.eye(dim),
-        )  # the prior bounds it
+        # What is declared bounds the mass: the likelihood may be flat.
+        prior, bending = np.zeros((dim, dim)), DENSITY.curvature * np.eye(dim)
     else:
         temperature = temperature_of(depths, most, dim)
         depths = depths / temperature

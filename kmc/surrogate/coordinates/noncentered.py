@@ -25,7 +25,7 @@ from kmc.surrogate.known import (
     constrained,
 )
 
-_BETTER = 1.0  # nats for each parameter by which the other kind of coordinates is better
+_BETTER = 0.5  # nats for each parameter by which the other kind of coordinates is better
 
 
 @dataclass(frozen=True, eq=False)

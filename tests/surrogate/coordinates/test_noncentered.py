@@ -8,7 +8,9 @@ import pytest
 
 import kmc
 from kmc.run.structure import added
-from kmc.surrogate.coordinates.noncentered import NonCentered
+from kmc.surrogate.coordinates.noncentered import NonCentered, closer_to_normal
+from kmc.surrogate.process import Seen, first_fit, fit_again
+from kmc.surrogate.regression import STARTS
 from tests.oracles.differences import gradient
 
 EFFECTS = {
@@ -103,6 +105,54 @@ def test_fields_of_a_file_are_checked(field, wrong):
     transport.check(10)
     with pytest.raises(ValueError, match=r"before|between|array|type"):
         dataclasses.replace(transport, **{field: wrong}).check(10)
+
+
+@EACH
+def test_some_are_as_in_x(name):
+    model, known = known_of(name)
+    whole = known.transport
+    some = whole.depends & (np.arange(model.dim) % 2 == 0)
+    x = model.initial_points(np.random.default_rng(5), 20)
+    u = whole.only(some)(x)
+    np.testing.assert_array_equal(u[:, ~some], x[:, ~some])
+    np.testing.assert_array_equal(u[:, some], whole(x)[:, some])
+    np.testing.assert_allclose(whole.only(some).back(u), x, rtol=1e-9, atol=1e-9)
+
+
+def test_parameters_are_non_centered_where_draws_are_closer_to_normal_so():
+    """Draws of the prior are, and draws of which the data say all are not; a few say nothing."""
+    model, known = known_of("effects")
+    whole, rng = known.transport, np.random.default_rng(6)
+    prior = model.initial_points(rng, 500)
+    known_well = prior.copy()
+    known_well[:, 2:] = rng.standard_normal((500, 8))
+    none = np.zeros(10, bool)
+    np.testing.assert_array_equal(closer_to_normal(whole, none, prior), whole.depends)
+    np.testing.assert_array_equal(closer_to_normal(whole, whole.depends, known_well), none)
+    np.testing.assert_array_equal(closer_to_normal(whole, none, prior[:20]), none)
+
+
+def test_a_quadratic_log_likelihood_is_learned_from_twice_as_many_values_as_it_has_terms():
+    """Ten parameters have 66; in non-centered coordinates it would have terms of degree four."""
+    rng = np.random.default_rng(7)
+    factor = rng.standard_normal((8, 8)) / 3.0
+    model, known = known_of("effects")
+    log_prior = model.log_added
+
+    def log_likelihood(x):
+        return -0.5 * np.sum((x[:, 2:] @ factor - 1.0) ** 2, axis=1)
+
+    def log_density(x):
+        return log_prior(x) + log_likelihood(x)
+
+    points, new = rng.standard_normal((120, 10)), rng.standard_normal((400, 10))
+    new = new[log_density(new) > np.median(log_density(points))]  # not deep
+    none = np.full(points.shape, np.nan)
+    seen = Seen(points, log_density(points), points, none, known=known)
+    process = fit_again(seen, first_fit(seen, rng), STARTS[0], rng)
+    assert process.is_hierarchical
+    error = process.forecast(new) - log_density(new)
+    assert np.sqrt(np.mean(error**2)) < 0.1
 
 
 @pytest.mark.slow
