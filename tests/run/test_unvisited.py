@@ -6,6 +6,7 @@ from scipy import stats
 
 import kmc
 from kmc.run.unvisited import unvisited
+from kmc.surrogate.coordinates.funnels import Funnel
 from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component, Density
@@ -108,3 +109,18 @@ def test_a_run_says_that_its_draws_miss_a_mode_and_so_do_its_numbers():
                 assert any("no chain has been" in line for line in found.attrs["warnings"])
         lost.append(far == 0)
     assert any(lost) and not all(lost)
+
+
+def test_a_funnel_s_neck_is_no_mode():
+    """The density of the parameters has no bound there, but that of the coordinates has."""
+    rng = np.random.default_rng(1)
+    slopes = np.array([0.0, 2.0, 2.0, 2.0, 2.0])
+    funnel = Funnel(driver=0, origin=0.0, centers=np.zeros(5), slopes=slopes)
+    state = gaussian_state(np.zeros(5))
+    whole = Component(funnel, Whitening(np.zeros(5), np.eye(5), np.eye(5)), state)
+    neck = np.array([[-4.0, 0.0, 0.0, 0.0, 0.0]])
+    x = np.vstack([funnel.back(0.5 * rng.standard_normal((400, 5))), neck])
+    values = whole.log_density(x)
+    assert values.argmax() == 400
+    draws = funnel.back(0.3 * rng.standard_normal((1000, 5)))
+    assert not unvisited(Density((whole,)), x, values, draws, rng)
