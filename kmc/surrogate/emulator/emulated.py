@@ -242,21 +242,13 @@ class Emulator:
         groups = self.structure.groups
         each = list(zip(groups, starts, strict=True))
         noises, differences = [_noise(data.depth, dim)] * len(groups), [None] * len(groups)
-        if self.approximation is not None:
-            outputs = self.approximation.at(data.x)
-            both = np.isfinite(outputs).all(axis=1)
-        if self.approximation is not None and both.any():
-            gap = _Regressed(data.x[both], data.eta[both] - outputs[both], data.depth[both])
+        if self.approximation is not None and (gap := self._gap(data)) is not None:
             places, outputs, errors, differences = self._approximated(
                 gap, information, coordinates, each, search
             )
             found = log_densities(self.structure, places, outputs) - transport.log_jacobian(places)
             more = (highest - found) / temperature
-            kept = np.flatnonzero(more < deepest(dim))
-            kept = kept[np.argsort(more[kept], kind="stable")]
-            kept = kept[
-                np.unique(np.linspace(0, max(len(kept) - 1, 0), min(len(kept), _CHEAP)).astype(int))
-            ]
+            kept = _highest(more, dim)
             data = data.with_more(places[kept], outputs[kept], more[kept])
             noises = [
                 np.append(noises[0], np.hypot(_noise(more[kept], dim), error[kept]))
@@ -270,11 +262,18 @@ class Emulator:
             )
             for (group, own), noise, difference in zip(each, noises, differences, strict=True)
         ]
+        level = {"highest": highest, "temperature": temperature, "counting": usable}
+        return self._sampled(parts, data, transport, coordinates, white, seen.draws, **level)
+
+    def _sampled(
+        self, parts, data, transport, coordinates, white, draws, *, temperature, **level
+    ) -> Emulated:
+        """Return the density that the regressions imply, in coordinates for chains."""
+        dim = draws.shape[1]
         state = self._state(transport, white, parts, temperature, np.inf)
-        white = narrowed(white, partial(gradients, state), transport(seen.draws))
-        near = data.x[data.depth < 2.0 * full_depth(dim)]
-        near = near if len(near) >= 2 * dim else data.x[: 2 * dim]
-        reach = REACH * float(np.linalg.norm(white.map(transport(near)), axis=1).max())
+        white = narrowed(white, partial(gradients, state), transport(draws))
+        near = transport(_near(data, dim))
+        reach = REACH * float(np.linalg.norm(white.map(near), axis=1).max())
         regression = max(
             (part.regression for part in parts), key=lambda one: one.hyperparameters.noise
         )
@@ -284,16 +283,24 @@ class Emulator:
             jit_state=self._state(transport, white, parts, temperature, reach),
             regression=regression,
             mean=regression.mean,
-            highest=highest,
             temperature=temperature,
             reach=reach,
             wall=None,
-            counting=usable,
             observed=None,
             known=no_splines(dim),
             regressions=tuple(parts),
             white=coordinates,
+            **level,
         )
+
+    def _gap(self, data) -> _Regressed | None:
+        """Return the difference from the cheap simulator, where that has outputs."""
+        assert self.approximation is not None
+        outputs = self.approximation.at(data.x)
+        both = np.isfinite(outputs).all(axis=1)
+        if not both.any():
+            return None
+        return _Regressed(data.x[both], data.eta[both] - outputs[both], data.depth[both])
 
     def _approximated(self, gap: _Regressed, information, coordinates, each, search):
         """Return outputs (m, n) where the cheap simulator was called.
@@ -393,6 +400,20 @@ class _Regressed(NamedTuple):
     def with_more(self, *more: np.ndarray) -> _Regressed:
         """Return these and more."""
         return _Regressed(*(np.concatenate(both) for both in zip(self, more, strict=True)))
+
+
+def _near(data, dim):
+    """Return the points that are not deep, or the best ones: what lies between them is known."""
+    near = data.x[data.depth < 2.0 * full_depth(dim)]
+    return near if len(near) >= 2 * dim else data.x[: 2 * dim]
+
+
+def _highest(depths, dim):
+    """Return the indices of some of the points of a cheap simulator that are not too deep."""
+    kept = np.flatnonzero(depths < deepest(dim))
+    kept = kept[np.argsort(depths[kept], kind="stable")]
+    some = np.linspace(0, max(len(kept) - 1, 0), min(len(kept), _CHEAP)).astype(int)
+    return kept[np.unique(some)]
 
 
 def _noise(depth, dim):
