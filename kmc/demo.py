@@ -165,23 +165,7 @@ def _plot_populations(figure, x) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set(linewidth=0.5, color=INK)
         if i == 0:
-            ax.set_title(
-                "Hudson's Bay Company pelts and the fitted equations",
-                fontsize=11,
-                color=INK,
-                loc="left",
-                pad=26,
-            )
-            ax.legend(
-                fontsize=8,
-                frameon=False,
-                labelcolor=INK,
-                ncols=4,
-                columnspacing=1.4,
-                handlelength=1.4,
-                loc="lower left",
-                bbox_to_anchor=(-0.015, 0.99),
-            )
+            _add_heading(ax)
     figure.text(
         0.985,
         0.5,
@@ -189,4 +173,27 @@ def _plot_populations(figure, x) -> None:
         fontsize=8,
         color=ACCENT,
         ha="right",
+    )
+
+
+def _add_heading(ax) -> None:
+    """Write the title and the legend above the upper of the two series."""
+    from kmc.plots.style import INK
+
+    ax.set_title(
+        "Hudson's Bay Company pelts and the fitted equations",
+        fontsize=11,
+        color=INK,
+        loc="left",
+        pad=26,
+    )
+    ax.legend(
+        fontsize=8,
+        frameon=False,
+        labelcolor=INK,
+        ncols=4,
+        columnspacing=1.4,
+        handlelength=1.4,
+        loc="lower left",
+        bbox_to_anchor=(-0.015, 0.99),
     )

@@ -49,18 +49,7 @@ def add_sample(commands: Any) -> None:
         "writes\nthe draws.",
         _SAMPLE_EXAMPLE,
     )
-    target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument(
-        "target",
-        nargs="?",
-        type=as_name,
-        metavar="MODULE:FUNCTION",
-        help="a function, also as FILE.py:FUNCTION",
-    )
-    target.add_argument("--model", type=as_name, metavar="FILE.py:NAME", help="a kmc.Model")
-    parser.add_argument(
-        "--dim", type=positive, metavar="D", help="number of parameters, for a function"
-    )
+    _add_target(parser)
     parser.add_argument(
         "--draws",
         type=positive,
@@ -105,6 +94,22 @@ def add_sample(commands: Any) -> None:
     )
     add_output(parser)
     add_quiet(parser)
+
+
+def _add_target(parser: argparse.ArgumentParser) -> None:
+    """Add the log-density, as a function or a model, and the number of its parameters."""
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument(
+        "target",
+        nargs="?",
+        type=as_name,
+        metavar="MODULE:FUNCTION",
+        help="a function, also as FILE.py:FUNCTION",
+    )
+    target.add_argument("--model", type=as_name, metavar="FILE.py:NAME", help="a kmc.Model")
+    parser.add_argument(
+        "--dim", type=positive, metavar="D", help="number of parameters, for a function"
+    )
 
 
 def _sample(args: argparse.Namespace) -> int:

@@ -108,11 +108,7 @@ def from_pymc(
 
     _check_variables(model, pymc)
     start = model.initial_point(random_seed=0)
-    shown = [
-        variable
-        for variable in model.unobserved_value_vars
-        if not pymc.util.is_transformed_name(variable.name)
-    ]
+    shown = _shown(model, pymc)
     data: Any = {
         variable: pytensor.tensor.constant(variable.get_value())
         for variable in model.data_vars
@@ -141,21 +137,12 @@ def from_pymc(
     blocks = _blocks(model, start, columns)
     observed = {name: values for name, (_, values) in groups.get("observed_data", {}).items()}
     simulator = None if noisy else find_simulator(model, first, columns, blocks, observed, compiled)
-    further = {}
-    if simulator is not None:
-        each = model.logp(vars=model.observed_RVs, sum=False)
-        names = [variable.name for variable in model.observed_RVs]
-        further = {f"{OUTPUTS}.{name}": graph for name, graph in simulator.outputs.items()}
-        further |= {
-            f"log_likelihood.{name}": graph for name, graph in zip(names, each, strict=True)
-        }
+    further = {} if simulator is None else _further(model, simulator)
     space = PyMCSpace(
         start=first,
         draw=compiled(shown),
         dims={variable.name: _dims(variable.name, variable.ndim, model) for variable in shown},
-        coords={
-            name: np.asarray(labels) for name, labels in model.coords.items() if labels is not None
-        },
+        coords=_coords(model),
         data=groups,
         blocks=blocks,
         known_parts=None if simulator is None else simulator.known,
@@ -292,6 +279,15 @@ def _check_variables(model: Any, pymc: Any) -> None:
         raise ValueError("model has no free variables: expected at least one that is not observed")
 
 
+def _shown(model: Any, pymc: Any) -> list[Any]:
+    """Return the variables of a draw: free ones on their own scale, and deterministics."""
+    return [
+        variable
+        for variable in model.unobserved_value_vars
+        if not pymc.util.is_transformed_name(variable.name)
+    ]
+
+
 def _columns(model: Any, start: Mapping[str, np.ndarray]) -> dict[Any, slice]:
     """Return the place of each value variable in the vector."""
     ends = np.cumsum([np.size(start[value.name]) for value in model.value_vars])
@@ -349,6 +345,11 @@ def _dims(name: str, ndim: int, model: Any) -> tuple[str, ...]:
     """Return a name for each dimension of a variable; ArviZ's default if the model has none."""
     given = model.named_vars_to_dims.get(name) or (None,) * ndim
     return tuple(dimension or f"{name}_dim_{i}" for i, dimension in enumerate(given))
+
+
+def _coords(model: Any) -> dict[str, np.ndarray]:
+    """Return the labels of those dimensions that have some."""
+    return {name: np.asarray(labels) for name, labels in model.coords.items() if labels is not None}
 
 
 def _data(model: Any) -> dict[str, dict[str, Any]]:
@@ -443,6 +444,15 @@ def find_simulator(
     return Simulator(
         known, {name: pt.broadcast_to(graph, data[name].shape) for name, graph in outputs.items()}
     )
+
+
+def _further(model: Any, simulator: Simulator) -> dict[str, Any]:
+    """Return the graphs of the outputs and of each observed variable's log-likelihood, by name."""
+    each = model.logp(vars=model.observed_RVs, sum=False)
+    names = [variable.name for variable in model.observed_RVs]
+    further = {f"{OUTPUTS}.{name}": graph for name, graph in simulator.outputs.items()}
+    further |= {f"log_likelihood.{name}": graph for name, graph in zip(names, each, strict=True)}
+    return further
 
 
 class LogAdded:

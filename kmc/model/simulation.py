@@ -260,24 +260,7 @@ def as_simulation(
         )
     by_name = isinstance(likelihood, Mapping)
     likelihoods = dict(likelihood) if by_name else {OUTPUT: likelihood}
-    if not likelihoods:
-        raise ValueError(
-            "likelihood={} is empty: expected a likelihood for each output of the simulator"
-        )
-    for name, each in likelihoods.items():
-        if not isinstance(name, str) or not name or "/" in name or name in ("chain", "draw"):
-            raise ValueError(
-                f"likelihood has the name {name!r}: expected the name of an output, without '/'"
-            )
-        if isinstance(each, type) or not isinstance(each, Likelihood):
-            raise TypeError(
-                f"{_argument(name, by_name)}={each!r}: expected a likelihood of kmc.likelihoods"
-            )
-        if unknown := [one for one in each.names if one not in parameters]:
-            raise ValueError(
-                f"{_argument(name, by_name)} names {unknown[0]!r}, which is not a parameter: "
-                f"expected some of {listed(parameters)}"
-            )
+    _check_likelihoods(likelihoods, by_name, parameters)
     if not isinstance(saves, bool):
         raise TypeError(
             f"save_outputs={saves!r}: pass True to keep the simulator's outputs with the draws, "
@@ -306,6 +289,30 @@ def as_simulation(
     return Simulation(
         simulator, own, likelihoods, by_name, saves, names, labels, approximation, elements
     )
+
+
+def _check_likelihoods(
+    likelihoods: Mapping[str, Any], by_name: bool, parameters: Sequence[str]
+) -> None:
+    """Check the names of the outputs, and that their likelihoods are of these parameters."""
+    if not likelihoods:
+        raise ValueError(
+            "likelihood={} is empty: expected a likelihood for each output of the simulator"
+        )
+    for name, each in likelihoods.items():
+        if not isinstance(name, str) or not name or "/" in name or name in ("chain", "draw"):
+            raise ValueError(
+                f"likelihood has the name {name!r}: expected the name of an output, without '/'"
+            )
+        if isinstance(each, type) or not isinstance(each, Likelihood):
+            raise TypeError(
+                f"{_argument(name, by_name)}={each!r}: expected a likelihood of kmc.likelihoods"
+            )
+        if unknown := [one for one in each.names if one not in parameters]:
+            raise ValueError(
+                f"{_argument(name, by_name)} names {unknown[0]!r}, which is not a parameter: "
+                f"expected some of {listed(parameters)}"
+            )
 
 
 def _inputs(inputs: Any, parameters: Sequence[str]) -> tuple[str, ...]:
