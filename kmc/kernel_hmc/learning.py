@@ -164,11 +164,7 @@ class Learning:
         starts: range = range(0),
         settings: Settings = SETTINGS,
     ):
-        if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():
-            raise ValueError(
-                f"points has shape {points.shape}: expected (n, d), n >= 2, with a finite "
-                f"log-density at least at one"
-            )
+        _check_first(points, values)
         near = _near(points, points)
         self.points, self.values = points[near], values[near]
         self.gradients = (
@@ -176,13 +172,11 @@ class Learning:
         )
         self.outputs = None if outputs is None else outputs[near]
         self._starting = np.flatnonzero(np.isin(np.flatnonzero(near), starts))
-        self._rng, self._given, self._least, self._noisy, self._settings = (
-            rng,
-            given,
-            least,
-            noisy,
-            settings,
-        )
+        self._rng = rng
+        self._given = given
+        self._least = least
+        self._noisy = noisy
+        self._settings = settings
         self._known = known
         self._kinds = KindChoice(kinds_of(structure, approximation))
         # what was evaluated, and is not learned from
@@ -540,6 +534,15 @@ class Learning:
         starts = self._surprises if len(self._surprises) else self.points[best]
         positions[again] = starts[rng.choice(len(starts), int(again.sum()))]
         return replace(last, positions=positions, archive=self.draws)
+
+
+def _check_first(points, values):
+    """Raise ValueError if the first points (n, d) are too few, or none has a finite value."""
+    if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():
+        raise ValueError(
+            f"points has shape {points.shape}: expected (n, d), n >= 2, with a finite "
+            f"log-density at least at one"
+        )
 
 
 def _near(points, others):

@@ -203,6 +203,30 @@ def expectations(
         for own, run in zip(functions, runs, strict=True)
         for replicate in run.replicates
     ]
+    parts = _estimates(replicates, seed, most, limit, progress)
+    if len({tuple(own.labels) for own in functions}) > 1:
+        raise ValueError(
+            f"result: the runs have different quantities: {[own.labels for own in functions]}"
+        )
+    said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
+    if len(runs) == 1 and len(said) == len(parts) and (again := read_evaluations(given[0], model)):
+        learned = Learned(again, "result", seed_of(seed).spawn(1)[0])
+        if not (table := learned.table()).is_rough:
+            return _of_learned(learned, table, functions[0], levels, said)
+    said += [f"{caution}." for part in parts for caution in part.cautions]
+    for sentence in dict.fromkeys(said):
+        warnings.warn(sentence, KmcWarning, stacklevel=2)
+    return _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))
+
+
+def _estimates(
+    replicates: list[tuple[Quantities, Replicate]],
+    seed: Seed,
+    most: int,
+    limit: float | None,
+    progress: bool,
+) -> list[ReplicateEstimate]:
+    """Make an estimate from each replicate, all of them together within the limit in seconds."""
     # of one replicate, as for its evidence
     seeds = [each.spawn(1)[0] for each in seed_of(seed).spawn(len(replicates))]
     deadline = time.perf_counter() + (np.inf if limit is None else limit)
@@ -217,19 +241,7 @@ def expectations(
         parts.append(
             ReplicateEstimate(replicate, own, own_seed, most, end, nearby=True, judge=doubts)
         )
-    if len({tuple(own.labels) for own in functions}) > 1:
-        raise ValueError(
-            f"result: the runs have different quantities: {[own.labels for own in functions]}"
-        )
-    said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
-    if len(runs) == 1 and len(said) == len(parts) and (again := read_evaluations(given[0], model)):
-        learned = Learned(again, "result", seed_of(seed).spawn(1)[0])
-        if not (table := learned.table()).is_rough:
-            return _of_learned(learned, table, functions[0], levels, said)
-    said += [f"{caution}." for part in parts for caution in part.cautions]
-    for sentence in dict.fromkeys(said):
-        warnings.warn(sentence, KmcWarning, stacklevel=2)
-    return _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))
+    return parts
 
 
 def _is_enough(idata: Any) -> bool:

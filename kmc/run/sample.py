@@ -13,8 +13,7 @@ from kmc.errors import shorten, warn
 from kmc.interrupts import ignored
 from kmc.model.convert import as_model
 from kmc.model.model import Model
-from kmc.run import arguments
-from kmc.run.arguments import RunRequest
+from kmc.run.arguments import RunRequest, as_callback, as_history, as_sampler, refuse_unknown
 from kmc.run.budget import short_budget
 from kmc.run.display import Line, make_display
 from kmc.run.executors import as_executor
@@ -244,8 +243,8 @@ def sample(
     (4, 50, 2)
     """
     __tracebackhide__ = True
-    arguments.refuse_unknown(sample, unknown)
-    arguments.as_callback(callback)
+    refuse_unknown(sample, unknown)
+    as_callback(callback)
     progress = as_flag("progress", progress)
     run = iterate(
         target=target,
@@ -437,9 +436,9 @@ def iterate(
     True
     """
     __tracebackhide__ = True
-    arguments.refuse_unknown(iterate, unknown)
+    refuse_unknown(iterate, unknown)
     save_warmup = as_flag("save_warmup", save_warmup)
-    model, options = as_model(target, dim), arguments.as_sampler(sampler)
+    model, options = as_model(target, dim), as_sampler(sampler)
     check_some(draws=draws, max_evaluations=max_evaluations, max_time=max_time)
     where = as_executor(executor)
     place = as_store(store, resume, trust)
@@ -453,9 +452,7 @@ def iterate(
         max_evaluations=max_evaluations,
         seed=as_seed(stored_seed(place) if seed is None else seed),
         independent_runs=independent_runs,
-        history=stored_given(place)
-        if history is None
-        else arguments.as_history(history, model, options),
+        history=stored_given(place) if history is None else as_history(history, model, options),
         max_time=max_time,
         precision=precision,
         save_surrogate=save_surrogate,

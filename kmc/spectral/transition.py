@@ -12,13 +12,12 @@ from kmc.bases.base import centers_of
 from kmc.checks import check_choice, check_count
 from kmc.errors import warn
 from kmc.estimator import as_points
-from kmc.kernels import Kernel, median_distance
+from kmc.kernels import Kernel
 from kmc.seeds import Seed, as_generator
 from kmc.selection import Numbers
 from kmc.source import Source, check_lagtime, check_repeatable, is_stream, look, open_source
 from kmc.spectral.coarse import Segments, jackknife
 from kmc.spectral.sections import MOST_FOR_LANDMARKS
-from kmc.spectral.tails import Reach
 from kmc.spectral.transition_functions import TransitionFunctions
 from kmc.spectral.transition_modes import (
     DRIFT,
@@ -230,8 +229,7 @@ class TransitionOperator(TransitionFunctions):
         if self.reversible:
             selected = self._in_equilibrium(selected, source, lagtime, ends)
         self._keep(selected)
-        centers, x = self.landmarks_, sample.x
-        self._reach = None if centers is None else Reach.of(centers, x, median_distance(x))
+        self._find_reach(sample.x)
         self._find_sets(sample.x)
         self.bandwidth_, self.regularization_ = (
             selected.candidate.bandwidth,

@@ -11,6 +11,7 @@ from kmc.checks import is_whole
 from kmc.estimator import Estimator
 from kmc.forms import Lagged, accumulate, accumulate_folds
 from kmc.forms.stream import length
+from kmc.kernels import median_distance
 from kmc.selection import held_out
 from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
 from kmc.spectral.coarse import CoarseModel, Segments, coarse_model
@@ -320,6 +321,11 @@ class TransitionFunctions(Estimator):
                 f"fewer sets"
             )
         return self._sets[n_sets]
+
+    def _find_reach(self, x: np.ndarray) -> None:
+        """Set how far from its landmarks the fit is known, by samples (n, d) of it."""
+        centers = self.landmarks_
+        self._reach = None if centers is None else Reach.of(centers, x, median_distance(x))
 
     def _find_sets(self, x: np.ndarray) -> None:
         """Set the membership matrix for each number of sets, by the corners of samples (n, d)."""

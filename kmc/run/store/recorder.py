@@ -249,17 +249,7 @@ class Recorder:
         ):
             return  # still replaying
         known = {name: dict(columns) for name, columns in self.commit.columns.items()}
-        n_evaluations = self.commit.n_evaluations
-        if new:
-            columns, blobs = columns_of(self._new[:new])
-            n = len(columns["value"])
-            blobs = blobs or {
-                name: np.zeros((n, *record["shape"]), record["dtype"])
-                for name, record in known.get("history/blobs", {}).items()
-            }
-            self._put(known, "history", n_evaluations, columns)
-            self._put(known, "history/blobs", n_evaluations, blobs)
-            n_evaluations += n
+        n_evaluations = self._put_history(known, self._new[:new])
         self._put_phase(
             known,
             "draws",
@@ -313,6 +303,21 @@ class Recorder:
             shared = ("evaluation",) if table.startswith("history") else ("draw", "chain")
             named = {**(dims or {}), "": shared}
             known[table] = put_rows(self.folder, table, start, columns, known.get(table, {}), named)
+
+    def _put_history(self, known, batches):
+        """Put new evaluations after the committed ones, and return how many there are then."""
+        start = self.commit.n_evaluations
+        if not batches:
+            return start
+        columns, blobs = columns_of(batches)
+        n = len(columns["value"])
+        blobs = blobs or {
+            name: np.zeros((n, *record["shape"]), record["dtype"])
+            for name, record in known.get("history/blobs", {}).items()
+        }
+        self._put(known, "history", start, columns)
+        self._put(known, "history/blobs", start, blobs)
+        return start + n
 
     def _put_phase(self, known, name, start, stop, traces):
         """Put rows start..stop of traces, chains side by side, and variables computed from them."""
