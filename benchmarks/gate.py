@@ -148,7 +148,7 @@ def contents(idata: Any) -> dict[str, Any]:
 
 
 def arrays(idata: Any, group: str) -> dict[str, np.ndarray]:
-    if group not in idata.groups():
+    if group not in idata:
         return {}
     return {f"{group}/{name}": idata[group][name].values for name in sorted(idata[group].data_vars)}
 
