@@ -127,7 +127,7 @@ class Process(InCoordinates):
 
     @property
     def is_hierarchical(self) -> bool:
-        """Whether there is a hierarchical prior apart from the regression."""
+        """Return whether there is a hierarchical prior apart from the regression."""
         return self.jit_state.hierarchy.center.size > 0
 
     def regressed_at(self, x: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ class NonCentered:
 
     @property
     def depends(self) -> np.ndarray:
-        """Which parameters depend on others, (d,) of bool."""
+        """Return which parameters depend on others, (d,) of bool."""
         return (self.means >= 0) | (self.sds >= 0)
 
     @property

@@ -89,3 +89,17 @@ def test_the_fit_is_one_of_the_density_of_x(rng):
     np.testing.assert_allclose(
         surrogate.back(surrogate.coordinates(fresh)), fresh, rtol=1e-8, atol=1e-10
     )
+
+
+def test_a_temperature_divides_no_jacobian():
+    """Values that are thousands of nats deep, in the coordinates of a funnel, at a temperature."""
+    rng = np.random.default_rng(10)
+    funnel = Funnel(driver=0, origin=0.0, centers=np.zeros(3), slopes=np.array([0.0, 1.0, 1.0]))
+    u = 40.0 * rng.standard_normal((80, 3)) * [0.05, 1.0, 1.0] + [0.0, 90.0, 0.0]
+    x = funnel.back(u)
+    values = -0.5 * np.sum(u**2, axis=1) + funnel.log_jacobian(x)
+    seen = Seen(x, values, x, np.full(x.shape, np.nan))
+    process = fit_to_draws(seen, rng, funnel)
+    best = np.argsort(-values)[:10]
+    assert process.temperature > 10.0 and np.ptp(funnel.log_jacobian(x[best])) > 1.0
+    np.testing.assert_allclose(process.forecast(x[best]), values[best], atol=1.0)
