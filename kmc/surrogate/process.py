@@ -460,7 +460,7 @@ def _as_process(transport, coordinates, data, regression, mean, counts, searched
 
     Its data are those that ``counts`` (n,) names.
     """
-    dim, near = data.u.shape[1], _near(data.u, data.depths)
+    dim, near = data.u.shape[1], near_points(data.u, data.depths)
     reach = REACH * float(np.linalg.norm(coordinates.map(near), axis=1).max())
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
@@ -689,8 +689,11 @@ def _shifted(theta, shift):
     )
 
 
-def _near(u, depths):
-    """Return the points that are not deep, or the best ones: what lies between them is known."""
+def near_points(u: np.ndarray, depths: np.ndarray) -> np.ndarray:
+    """Return the points (n, d) that are not deep, or the best ones, by their depths (n,).
+
+    What lies between them is known.
+    """
     dim = u.shape[1]
     near = u[depths > -2.0 * full_depth(dim)]
     return near if len(near) >= 2 * dim else u[np.argsort(-depths, kind="stable")[: 2 * dim]]

@@ -51,7 +51,7 @@ from kmc.surrogate.emulator.structure import (
 from kmc.surrogate.jit_state import gradients
 from kmc.surrogate.known import constrained, no_splines
 from kmc.surrogate.mass import deepest, full_depth, temperature_of
-from kmc.surrogate.process import REACH, Process, Seen
+from kmc.surrogate.process import REACH, Process, Seen, near_points
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
 
 TOLERANCE = 0.05
@@ -272,7 +272,7 @@ class Emulator:
         dim = draws.shape[1]
         state = self._state(transport, white, parts, temperature, np.inf)
         white = narrowed(white, partial(gradients, state), transport(draws))
-        near = transport(_near(data, dim))
+        near = transport(near_points(data.x, -data.depth))
         reach = REACH * float(np.linalg.norm(white.map(near), axis=1).max())
         regression = max(
             (part.regression for part in parts), key=lambda one: one.hyperparameters.noise
@@ -400,12 +400,6 @@ class _Regressed(NamedTuple):
     def with_more(self, *more: np.ndarray) -> _Regressed:
         """Return these and more."""
         return _Regressed(*(np.concatenate(both) for both in zip(self, more, strict=True)))
-
-
-def _near(data, dim):
-    """Return the points that are not deep, or the best ones: what lies between them is known."""
-    near = data.x[data.depth < 2.0 * full_depth(dim)]
-    return near if len(near) >= 2 * dim else data.x[: 2 * dim]
 
 
 def _highest(depths, dim):
