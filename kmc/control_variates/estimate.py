@@ -88,9 +88,8 @@ class ReplicateEstimate:
     nearby : bool
         Whether a surrogate that contradicts the draws is tried in the region near them, without its
         mass elsewhere.
-    judge : callable
-        Returns further doubts, or an empty string; it is called before the surrogate is drawn from,
-        if there are none.
+    judge : callable, optional
+        Returns a verdict, whose chains are drawn from; it is called if there are no doubts before.
 
     Attributes
     ----------
@@ -110,7 +109,7 @@ class ReplicateEstimate:
         deadline: float,
         *,
         nearby: bool = False,
-        judge: Callable[[], str] = str,
+        judge: Callable[[], Verdict] | None = None,
     ):
         self._seed = seed
         self._all = functions(replicate.draws)
@@ -121,12 +120,15 @@ class ReplicateEstimate:
         self._least_dof, self._general = least_dof(replicate.density), replicate.cautions
         self._means: SurrogateMeans | None = None
         self.contradicted = False
-        self.doubts = self._few() or self._lacking(replicate) or judge()
+        self.doubts = self._few() or self._lacking(replicate)
         if self.doubts:
             return
         rng = np.random.default_rng(seed)
         try:
-            domain = replicate.domain()
+            verdict = Verdict.of(replicate, rng) if judge is None else judge()
+            self.doubts, domain = verdict.doubts, verdict.domain
+            if self.doubts:
+                return
             self._pairs = replicate.transitions_in(domain)
             if nearby and (share := replicate.at_edge()) > MOST_AT_EDGE:
                 self.doubts = (
@@ -134,7 +136,7 @@ class ReplicateEstimate:
                     "to the draws: declare the bounds of the parameters as their supports"
                 )
                 return
-            self._means = SurrogateMeans(replicate, functions, rng, domain)
+            self._means = SurrogateMeans(verdict.chains, functions, rng, verdict.masses)
         except UnknownMode as error:
             self.doubts = str(error)
             return
@@ -360,7 +362,7 @@ class ReplicateEstimate:
         if self.n_draws < _ENOUGH_NEARBY:
             return False
         self._far, self._pairs = True, replicate.transitions_in(domain)
-        self._means = SurrogateMeans(replicate, functions, rng, domain)
+        self._means = SurrogateMeans(chains_of(replicate, rng, domain), functions, rng)
         self._draw(self._means, most, deadline)
         return True
 
@@ -485,7 +487,19 @@ class Verdict(NamedTuple):
     caution: str
     domain: Domain | None
     chains: list[SurrogateChains]  # of each mode
-    masses: list[Mass]  # of each mode
+    masses: list[Mass]  # of each mode, or none
+
+    @classmethod
+    def of(cls, replicate: Replicate, rng: np.random.Generator) -> Verdict:
+        """Return chains without a verdict.
+
+        Raises
+        ------
+        UnknownMode
+            A mode of the surrogate has too few draws.
+        """
+        domain = replicate.domain()
+        return cls("", "", domain, chains_of(replicate, rng, domain), [])
 
 
 def judge(replicate: Replicate, seed: np.random.SeedSequence) -> Verdict:
@@ -500,9 +514,9 @@ def judge(replicate: Replicate, seed: np.random.SeedSequence) -> Verdict:
     """
     check, anneal = seed.spawn(2)
     rng = np.random.default_rng(anneal)
-    domain = replicate.domain()
-    chains = chains_of(replicate, rng, domain)
-    masses = [mass_by(own, rng) for own in chains]
+    verdict = Verdict.of(replicate, rng)
+    masses = [mass_by(own, rng) for own in verdict.chains]
+    verdict = verdict._replace(masses=masses)
     doubts = [
         f"annealed from draws it has a log-mass of {mass.down:.2f}, and from above one of "
         f"{mass.up:.2f}: it has a mode that the draws do not have, or none where they have one"
@@ -515,10 +529,12 @@ def judge(replicate: Replicate, seed: np.random.SeedSequence) -> Verdict:
         found = np.column_stack([rows, replicate.density.log_density(rows)])
         return found.reshape(*points.shape[:-1], found.shape[1])
 
-    estimate = ReplicateEstimate(replicate, quantities, check, _CHECKED, np.inf, nearby=True)
+    estimate = ReplicateEstimate(
+        replicate, quantities, check, _CHECKED, np.inf, nearby=True, judge=lambda: verdict
+    )
     caution = "it has mass far from all draws" if estimate.restricted else ""
     if estimate.doubts and replicate.at_edge() > MOST_AT_EDGE:
         caution = estimate.doubts
     elif estimate.doubts:
         doubts.append(estimate.doubts)
-    return Verdict("; ".join(doubts), caution, domain, chains, masses)
+    return verdict._replace(doubts="; ".join(doubts), caution=caution)

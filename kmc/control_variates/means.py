@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from itertools import islice, tee
 from typing import NamedTuple
 
 import numpy as np
@@ -51,17 +53,13 @@ class SurrogateMeans:
 
     Parameters
     ----------
-    replicate : Replicate
+    chains : list of SurrogateChains
+        On each mode; see :func:`chains_of`.
     functions : callable
         (n, d) -> (n, k).
     rng : Generator
-    domain : Domain, optional
-        Draws are from the surrogate restricted to this region.
-
-    Raises
-    ------
-    UnknownMode
-        A mode of the surrogate has too few draws.
+    masses : list of Mass
+        Of the modes; if there are several, they are estimated by default.
 
     Attributes
     ----------
@@ -75,19 +73,18 @@ class SurrogateMeans:
 
     def __init__(
         self,
-        replicate: Replicate,
+        chains: Sequence[SurrogateChains],
         functions: Callable[[np.ndarray], np.ndarray],
         rng: np.random.Generator,
-        domain: Domain | None = None,
+        masses: Sequence[Mass] = (),
     ):
         self._functions, self._rng = functions, rng
-        self._chains = chains_of(replicate, rng, domain)
-        self._whole = domain is None  # means of control variates are zero only then
+        self._chains = [own.twin() for own in chains]
         self._means = [ChainMeans() for _ in self._chains]
         self._controls: list[SteinControls | None] = [None for _ in self._chains]
         self.weights, self._errors = np.ones(1), np.zeros(1)
         if len(self._chains) > 1:
-            masses = [mass_by(chains, rng) for chains in self._chains]
+            masses = masses or [mass_by(own, rng) for own in self._chains]
             log_masses = np.array([mass.log_mass for mass in masses])
             self.weights = np.exp(log_masses - log_masses.max())
             self.weights /= self.weights.sum()
@@ -110,7 +107,8 @@ class SurrogateMeans:
         """Make n more draws of each chain."""
         began = time.perf_counter()
         for i, (chains, means) in enumerate(zip(self._chains, self._means, strict=True)):
-            if not self.length and self._whole:
+            # means of control variates are zero only without a region
+            if not self.length and chains.are_everywhere:
                 others = chains.draws(_FOR_CONTROLS)
                 self._controls[i] = SteinControls.of(
                     chains.component, others.reshape(-1, chains.dim), self._rng
@@ -186,6 +184,7 @@ def chains_of(
 
 def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
     """Estimate the mass of a mode's surrogate in the region of chains, by annealing their draws."""
+    chains = chains.twin()
     particles = min(max(_ANNEALED, _PER_TERM * terms_of(chains.dim)), _MOST_ANNEALED)
     others = chains.draws(_FOR_CONTROLS).reshape(-1, chains.dim)
     z = chains.draws(particles // CHAINS * 4)[:, ::4]
@@ -229,7 +228,7 @@ class SurrogateChains:
         self.options = with_step_size(
             Trials(component.jit_state, self._z, self._mixture), _OPTIONS, rng
         )
-        self._rngs = rng.spawn(CHAINS)
+        self._draws = tee(self._moving(rng.spawn(CHAINS)), 1)[0]
         self.draws(_BURN_IN)
 
     @property
@@ -238,38 +237,41 @@ class SurrogateChains:
         return self._z.shape[1]
 
     @property
+    def are_everywhere(self) -> bool:
+        """Whether no region confines them."""
+        return self._nearby is None
+
+    def twin(self) -> SurrogateChains:
+        """Return chains whose next draws are those of these, which are made once for both."""
+        other = copy(self)
+        other._draws = copy(self._draws)
+        return other
+
+    @property
     def region(self) -> Region:
         """The region that the chains do not leave."""
         return EVERYWHERE if self._nearby is None else self._nearby.region
 
     def draws(self, n: int) -> np.ndarray:
         """Make the next n draws of each chain, in the coordinates z: (chains, n, d)."""
-        if self._nearby is None:
-            z = self._moved(n)
-            self._z = np.ascontiguousarray(z[:, -1])
-            return z
-        z = np.empty((CHAINS, n, self.dim))
-        for t in range(n):
-            proposed = self._moved(1)[:, 0]
-            self._z = np.where(self._nearby.contains(proposed)[:, None], proposed, self._z)
-            z[:, t] = self._z
-        return z
+        return np.stack(list(islice(self._draws, n)), axis=1)
 
-    def _moved(self, n):
+    def _moving(self, rngs) -> Iterator[np.ndarray]:
+        """Yield one draw (chains, d) after the other."""
         z, powers, lengths = self._z, np.ones(CHAINS), [_MOVES] * CHAINS
-        out = np.empty((CHAINS, n, self.dim))
-        for t in range(n):
+        while True:
             found = inner_chains(
                 self.component.jit_state,
                 z,
                 lengths,
                 powers=powers,
-                rngs=self._rngs,
+                rngs=rngs,
                 options=self.options,
                 mixture=self._mixture,
-            )
-            out[:, t] = z = found.position
-        return out
+            ).position
+            if self._nearby is not None:
+                found = np.where(self._nearby.contains(found)[:, None], found, z)
+            yield (z := np.ascontiguousarray(found))
 
     def back(self, z: np.ndarray) -> np.ndarray:
         """Return the points x of draws z (chains, n, d), in the same shape."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from kmc.checks import as_amount, as_flag, as_number, is_number
 from kmc.control_variates.correction import stated
-from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.estimate import Estimate, ReplicateEstimate, judge
 from kmc.control_variates.replicate import Replicate
 from kmc.convergence import ENOUGH_DRAWS
@@ -237,9 +236,9 @@ def _estimates(
     ):
         share = (deadline - time.perf_counter()) / (len(replicates) - i)
         end = time.perf_counter() + share
-        doubts = partial(_doubts, replicate, own_seed)
+        verdict = partial(judge, replicate, own_seed)  # that of kmc.evidence with this seed
         parts.append(
-            ReplicateEstimate(replicate, own, own_seed, most, end, nearby=True, judge=doubts)
+            ReplicateEstimate(replicate, own, own_seed, most, end, nearby=True, judge=verdict)
         )
     return parts
 
@@ -283,14 +282,6 @@ def _of_learned(
     attrs = {**counts, "corrected": 0, "method": LEARNED, "warnings": said}
     means, sds, plain = (mean, mcse), (np.sqrt(variance), mcse_sd), (none, none)
     return _laid_out(function.labels, levels, means, sds, (quantiles, widths, ess), plain, attrs)
-
-
-def _doubts(replicate: Replicate, seed: np.random.SeedSequence) -> str:
-    """Return what speaks against the surrogate, as :func:`kmc.evidence` of this seed says it."""
-    try:
-        return judge(replicate, seed).doubts
-    except UnknownMode as error:
-        return str(error)
 
 
 def _dataset(
