@@ -19,6 +19,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from kmc.kernel_hmc.modes import MOST, far_apart, maximum
+from kmc.surrogate.emulator.climbs import Climbs
 from kmc.surrogate.mass import noise_at
 from kmc.surrogate.process import Process, Seen, fit_widely
 
@@ -149,8 +150,11 @@ class Source(ABC):
     def points(self, known: Known, most: int) -> np.ndarray:
         """Return at most so many points (k, d)."""
 
-    def tell(self, values: np.ndarray, highest: float) -> None:
-        """Note the values (k,) at the last new points, when ``highest`` was the highest one."""
+    def tell(self, values: np.ndarray, highest: float, outputs: np.ndarray | None) -> None:
+        """Note the values (k,) at the last new points, when ``highest`` was the highest one.
+
+        Outputs (k, n) of a simulator are known if they are learned.
+        """
         return
 
 
@@ -175,7 +179,7 @@ class Climb(Source):
             self._cubes = 0
         return step[:most]
 
-    def tell(self, values: np.ndarray, highest: float) -> None:
+    def tell(self, values: np.ndarray, highest: float, outputs: np.ndarray | None) -> None:
         """See :class:`Source`."""
         risen = np.any(values > highest)
         self._cubes = min(self._cubes + 1, len(RADII)) if risen else max(self._cubes - LOST, 0)
@@ -224,7 +228,7 @@ class ClimbFromStarts(Source):
             self._climbs = [(climb, next(climb)) for climb in _climbs_from_starts(known)]
         return np.vstack([known.seen.points[:0], *(asked for _, asked in self._climbs)])[:most]
 
-    def tell(self, values: np.ndarray, highest: float) -> None:
+    def tell(self, values: np.ndarray, highest: float, outputs: np.ndarray | None) -> None:
         """See :class:`Source`."""
         climbs, self._climbs = self._climbs or [], []
         for climb, asked in climbs:
@@ -232,6 +236,29 @@ class ClimbFromStarts(Source):
             if len(own) == len(asked):
                 with suppress(StopIteration):
                     self._climbs.append((climb, climb.send(own)))
+
+
+class OvertakenClimbs(Source):
+    """Climbs with linearized outputs that were not the best one: each may end in another mode.
+
+    A step in each batch, and of all of them when learning would end.
+    """
+
+    def __init__(self, climbs: Climbs, *, at_the_end: bool = False):
+        self._climbs, self._at_the_end, self._n_asked = climbs, at_the_end, 0
+
+    def points(self, known: Known, most: int) -> np.ndarray:
+        """See :class:`Source`."""
+        found = self._climbs.overtaken(most if self._at_the_end else min(most, 1))
+        self._n_asked = len(found)
+        return found
+
+    def tell(self, values: np.ndarray, highest: float, outputs: np.ndarray | None) -> None:
+        """See :class:`Source`."""
+        if len(values) == self._n_asked and outputs is not None:
+            self._climbs.tell(values, outputs)
+        else:  # not asked for, as points are too near to known ones
+            self._climbs.end()
 
 
 class Exchanges(Source):

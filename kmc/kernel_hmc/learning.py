@@ -25,6 +25,7 @@ from kmc.kernel_hmc.batch import (
     ClimbFromStarts,
     Exchanges,
     Known,
+    OvertakenClimbs,
     Source,
     candidates,
     choose,
@@ -33,6 +34,7 @@ from kmc.kernel_hmc.kinds import KindChoice, kinds_of
 from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned, unseen
 from kmc.kernel_hmc.surrogate_chains import MOVES, Chains, doubts, sample, tuned
+from kmc.surrogate.emulator.climbs import Climbs
 from kmc.surrogate.emulator.structure import Approximation, Structure
 from kmc.surrogate.known import KnownPart
 from kmc.surrogate.process import Process, Seen
@@ -124,6 +126,8 @@ class Learning:
         What is known of the log-density: it need not be learned.
     starts : range
         Which of the first points are the user's start points.
+    climbs : Climbs, optional
+        Those that found the first points.
 
     Attributes
     ----------
@@ -162,6 +166,7 @@ class Learning:
         approximation: Approximation | None = None,
         known: KnownPart | None = None,
         starts: range = range(0),
+        climbs: Climbs | None = None,
         settings: Settings = SETTINGS,
     ):
         _check_first(points, values)
@@ -195,6 +200,9 @@ class Learning:
         self._searched = False
         self._sources = [source() for source in IN_BATCHES]
         self._last_sources = [source() for source in AT_THE_END]
+        if climbs is not None:
+            self._sources.append(OvertakenClimbs(climbs))
+            self._last_sources.append(OvertakenClimbs(climbs, at_the_end=True))
         self._others = [source() for source in ELSEWHERE]
         self.moves, self._settled = _SHORT, False
         # sources, and how many points each has at the head of the batch
@@ -279,7 +287,8 @@ class Learning:
             self._tests = np.append(self._tests, np.isfinite(values[len(values) - self._n_drawn :]))
         highest, start = self.values.max(), 0
         for source, count in self._heads:
-            source.tell(values[start : start + count], highest)
+            rows = slice(start, start + count)
+            source.tell(values[rows], highest, None if outputs is None else outputs[rows])
             start += count
         if self._is_last and self._surprise(self._batch, self._forecast, values):
             self._doubt = MOST

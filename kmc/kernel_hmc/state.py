@@ -317,6 +317,7 @@ class KernelHMCState:
                 approximation=self.setup.approximation,
                 known=self.setup.known,
                 starts=range(self._n_given, self._n_given + len(self.setup.initial)),
+                climbs=self._climbs,
             )
         else:
             self._learning.tell(values, self._gradients(self._asked, values), outputs)

@@ -309,10 +309,15 @@ def _climbed(search, known, reserved, rng):
     climbs = Climbs(
         structure, x, search.all_values(), search.outputs(x, known), rng=rng, most=search.left // 2
     )
-    while 0 < len(points := climbs.propose()) <= search.left - reserved:
+    while True:
+        left = search.left - reserved
+        points = climbs.propose()
+        if not len(points):
+            points = climbs.overtaken(max(left, 0))
+        if not 0 < len(points) <= left:
+            return climbs.top()
         search.look(points)
         climbs.tell(np.array([search(point) for point in points]), search.outputs(points, known))
-    return climbs.top()
 
 
 def _spread(search, tops, steps, n_points, rng):

@@ -65,8 +65,8 @@ def test_a_half_space_without_density_is_no_place_of_draws():
     def half(x):
         return -0.5 * float(x @ x) if x[0] > -0.5 else -np.inf
 
-    start = np.abs(np.random.default_rng(9).standard_normal((8, 2)))
-    idata = run(half, 2, start, max_evaluations=800, seed=10)
+    start = np.abs(np.random.default_rng(10).standard_normal((8, 2)))
+    idata = run(half, 2, start, max_evaluations=800, seed=11)
     x = idata["posterior"]["x"].values[..., 0]
     assert x.min() > -0.5
     axis, _, end = idata.attrs["surrogate_wall"].partition(" > ")

@@ -15,6 +15,7 @@ from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.emulator.jit_state import EmulatorJitState, Group
 from kmc.surrogate.emulator.structure import Structure
 from kmc.surrogate.jit_state import values_and_gradients
+from kmc.surrogate.mass import full_depth
 
 WORTH = 1.0
 """Nats that a step must promise."""
@@ -92,32 +93,67 @@ class Climbs:
         self._asked: list[tuple[LinearizedClimb, np.ndarray]] = []
 
     def propose(self) -> np.ndarray:
-        """Return the points (k, d) to be evaluated next; none if all climbs have ended."""
-        self._asked = []
-        self._ask()
+        """Return the points (k, d) to be evaluated next; none if the best climb has ended.
+
+        Others wait where their next step is not to come near to the best one: see
+        :meth:`overtaken`.
+        """
+        highest = max(climb.value for climb in self._climbs)
+        lowest = highest - full_depth(len(self._scales))
+        self._asked = [
+            (climb, points)
+            for climb, points in self._next()
+            if climb.n_steps < 0 or climb.value + climb.promised > lowest
+        ]
         # Corrected derivatives are wrong along a curved ridge, where climbs end too early: the best
         # one gets new ones.
         best = max(self._climbs, key=lambda climb: climb.value)
         if not self._asked and np.isfinite(best.value) and not best.known:
             best.n_steps, best.radius = -1, _RADIUS
-            self._ask()
+            self._asked = [(best, self._around(best))]
+        return self._points()
+
+    def overtaken(self, most: int) -> np.ndarray:
+        """Return at most so many points (k, d) of climbs that wait: each may end in another mode.
+
+        Those that promise the highest values come first.
+        """
+        waiting = [one for one in self._next() if one[0].n_steps >= 0]
+        waiting.sort(key=lambda one: -(one[0].value + one[0].promised))
+        self._asked = waiting[:most]
+        return self._points()
+
+    def end(self) -> None:
+        """End the climbs whose points were asked for last: they are not evaluated."""
+        for climb, _ in self._asked:
+            climb.n_steps = _STEPS
+        self._asked = []
+
+    def _points(self):
         return np.vstack([np.empty((0, len(self._scales))), *(points for _, points in self._asked)])
 
-    def _ask(self):
+    def _next(self):
+        """Return all climbs that have not ended, with their next points."""
+        found = []
         for climb in self._climbs:
             if climb.n_steps == -2:
-                self._asked.append((climb, climb.x[None]))
+                found.append((climb, climb.x[None]))
             elif not np.isfinite(climb.value):
                 continue
             elif climb.n_steps == -1:
-                points = np.repeat(climb.x[None], int(self._places.max()) + 1, axis=0)
-                steps = np.where(np.arange(len(points))[:, None] == self._places, self._steps, 0.0)
-                points[:, self._structure.inputs] += steps
-                self._asked.append((climb, points))
+                found.append((climb, self._around(climb)))
             elif climb.n_steps < _STEPS and climb.radius > _SMALLEST:
                 end, climb.promised = self._best_in_cube(climb)
                 if climb.promised > WORTH:
-                    self._asked.append((climb, end[None]))
+                    found.append((climb, end[None]))
+        return found
+
+    def _around(self, climb):
+        """Return the points (k, d) of the derivatives at a climb's best point."""
+        points = np.repeat(climb.x[None], int(self._places.max()) + 1, axis=0)
+        steps = np.where(np.arange(len(points))[:, None] == self._places, self._steps, 0.0)
+        points[:, self._structure.inputs] += steps
+        return points
 
     def tell(self, values: np.ndarray, outputs: np.ndarray) -> None:
         """Take the values (k,) and outputs (k, n) at these points."""
