@@ -142,7 +142,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 def report(rows: list[dict[str, Any]]) -> str:
     """Markdown: the page."""
     rows = sorted(rows, key=lambda row: (row["target"], row["budget"], row["learned"]))
-    labels = ", ".join(dict.fromkeys(row["label"] for row in rows))
+    labels = ", ".join(dict.fromkeys(str(row["label"]) for row in rows))
     about = (
         "The same model from starts drawn from the prior, or near; the surrogate learns the "
         "simulator's outputs, their difference from those of a cheap simulator, the log-likelihood "

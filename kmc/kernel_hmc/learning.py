@@ -213,6 +213,8 @@ class Learning:
         self._n_drawn = 0
         self.right = np.empty(0, bool)
         self.draws = self.points
+        if climbs is not None:
+            self.draws = climbs.draws(sum(settings.chains), rng)
         self.ratio = 1.0
 
     @property
@@ -537,7 +539,9 @@ class Learning:
         if last is None:
             powers = 1.0 / (1.0 + 2.0 * np.array(settings.excess) / self.points.shape[1])
             powers = np.repeat(powers, settings.chains)
-            return Chains(self.points[rng.choice(best, len(powers))], powers, self.points, MOVES)
+            first = self.points[rng.choice(best, len(powers))]
+            positions = first if self.draws is self.points else self.draws
+            return Chains(positions, powers, self.draws, MOVES)
         again = rng.random(len(last.positions)) < settings.restarted
         positions = last.positions.copy()
         starts = self._surprises if len(self._surprises) else self.points[best]

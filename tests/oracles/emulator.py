@@ -60,6 +60,7 @@ def value(groups, state, z):
     u = state.origin + z @ state.back
     x, theta, total = prior_of(state.parameters, state.noncentered, u)
     eta, data = np.concatenate([outputs(group, x) for group in groups]), state.data
+    total *= state.temperature
     for i in range(len(eta)):
         variance = data.variances[i] + sum(
             theta[column] ** 2 for column in data.scales[i] if column >= 0

@@ -65,9 +65,14 @@ def worst_error(idata, truth, model):
 @pytest.mark.slow
 def test_far_starts_need_few_simulations(truth):
     def error(model):
-        return worst_error(sampled(model, max_evaluations=24, seed=5), truth, model)
+        return np.median(
+            [
+                worst_error(sampled(model, max_evaluations=24, seed=seed), truth, model)
+                for seed in (5, 6, 7)
+            ]
+        )
 
-    assert error(model_of(few_steps)) < 0.2 < 0.5 < error(model_of())
+    assert error(model_of(few_steps)) < 0.2 < error(model_of())
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ class LinearizedClimb:
 class Climbs:
     """Climbs from several starts, side by side.
 
+    They are in the non-centered coordinates u of a hierarchy: where the scale of a family of
+    parameters is zero, the density of the parameters themselves is infinite.
+
     Each begins with differences along its inputs, at once along those that no output has in common
     (Curtis, Powell and Reid 1974, On the estimation of sparse Jacobian matrices). Then a step ends
     at the maximum of the posterior with linearized outputs, in a cube around the best point that
@@ -77,10 +80,12 @@ class Climbs:
         most: int,
     ):
         self._structure, self._scales = structure, structure.parameters.scales
+        self._transport = structure.parameters.noncentered
         self._steps = _DIFFERENCE * self._scales[structure.inputs]
         # (n, k), along which inputs an output has a derivative
         self._own = structure.depends[structure.group]
         self._places = together(structure.depends)
+        values = values - self._transport.log_jacobian(points)
         usable = np.flatnonzero(np.isfinite(values) & np.isfinite(outputs).all(axis=1))
         usable = usable[np.argsort(-values[usable], kind="stable")]
         slopes = np.zeros((outputs.shape[1], len(structure.inputs)))
@@ -160,10 +165,11 @@ class Climbs:
         start = 0
         for climb, points in self._asked:
             rows = slice(start, start + len(points))
+            heights = values[rows] - self._transport.log_jacobian(points)
             start += len(points)
             if climb.n_steps == -2:
                 if np.isfinite(outputs[rows]).all():
-                    climb.value, climb.eta = float(values[rows][0]), outputs[rows][0]
+                    climb.value, climb.eta = float(heights[0]), outputs[rows][0]
             elif climb.n_steps == -1:
                 rise = (outputs[rows][self._places] - climb.eta) / self._steps[:, None]
                 climb.slopes, climb.known = (
@@ -171,7 +177,7 @@ class Climbs:
                     True,
                 )
             else:
-                self._stepped(climb, points[0], float(values[rows][0]), outputs[rows][0])
+                self._stepped(climb, points[0], float(heights[0]), outputs[rows][0])
             climb.n_steps += 1
 
     def top(self) -> tuple[np.ndarray, np.ndarray]:
@@ -181,12 +187,23 @@ class Climbs:
         normal as wide as the prior.
         """
         best = max(self._climbs, key=lambda climb: climb.value)
-        state, steps = self._linearized(best), _DIFFERENCE * np.diag(self._scales)
-        slopes = [values_and_gradients(state, best.x + sign * steps)[1] for sign in (1, -1)]
+        return best.x, self._root(self._linearized(best), best.x, self._scales)
+
+    def draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return n draws (n, d) of the normal approximation at the best point, in u."""
+        best, depends = max(self._climbs, key=lambda climb: climb.value), self._transport.depends
+        u, scales = self._transport(best.x[None]), np.where(depends, 1.0, self._scales)
+        root = self._root(self._linearized(best)._replace(noncentered=depends), u[0], scales)
+        return self._transport.back(u + rng.standard_normal((n, len(scales))) @ root.T)
+
+    def _root(self, state, at, scales):
+        """Return a root (d, d) of the covariance of a state's normal approximation."""
+        steps = _DIFFERENCE * np.diag(scales)
+        slopes = [values_and_gradients(state, at + sign * steps)[1] for sign in (1, -1)]
         # curvatures per squared sd of the prior
-        along = 0.5 * (slopes[1] - slopes[0]) / _DIFFERENCE * self._scales
+        along = 0.5 * (slopes[1] - slopes[0]) / _DIFFERENCE * scales
         precisions, axes = np.linalg.eigh(0.5 * (along + along.T))
-        return best.x, self._scales[:, None] * axes / np.sqrt(np.maximum(precisions, 1.0))
+        return scales[:, None] * axes / np.sqrt(np.maximum(precisions, 1.0))
 
     def _stepped(self, climb, x, value, eta):
         known = np.isfinite(value) and np.isfinite(eta).all()
@@ -211,16 +228,18 @@ class Climbs:
 
     def _best_in_cube(self, climb):
         """Return the linearized posterior's maximum (d,), and the gain that it promises."""
-        state = self._linearized(climb)
-        half = climb.radius * self._scales
+        depends = self._transport.depends
+        state = self._linearized(climb)._replace(noncentered=depends)
+        half = climb.radius * np.where(depends, 1.0, self._scales)
 
-        def objective(x):
-            values, gradients = values_and_gradients(state, x[None])
+        def objective(u):
+            values, gradients = values_and_gradients(state, u[None])
             return -values[0], -gradients[0]
 
-        bounds = optimize.Bounds(climb.x - half, climb.x + half)
-        found = optimize.minimize(objective, climb.x, jac=True, method="L-BFGS-B", bounds=bounds)
-        return found.x, -float(found.fun) - climb.value
+        u = self._transport(climb.x[None])[0]
+        bounds = optimize.Bounds(u - half, u + half)
+        found = optimize.minimize(objective, u, jac=True, method="L-BFGS-B", bounds=bounds)
+        return self._transport.back(found.x[None])[0], -float(found.fun) - climb.value
 
     def _linearized(self, climb) -> EmulatorJitState:
         d, p, structure = len(climb.x), climb.slopes.shape[1], self._structure

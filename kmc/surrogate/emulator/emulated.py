@@ -49,8 +49,8 @@ from kmc.surrogate.emulator.structure import (
     joined,
 )
 from kmc.surrogate.jit_state import gradients
-from kmc.surrogate.known import constrained, no_splines
-from kmc.surrogate.mass import deepest, full_depth, temperature_of
+from kmc.surrogate.known import constrained, log_priors, no_splines
+from kmc.surrogate.mass import deepest, full_depth, tempered_apart
 from kmc.surrogate.process import REACH, Process, Seen, near_points
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
 
@@ -111,8 +111,9 @@ class Emulated(Process):
         return self.log_density(x) - volume - self.highest / self.temperature
 
     def kept(self, x: np.ndarray) -> np.ndarray:
-        """Return zeros (n,): the temperature divides all."""
-        return np.zeros(len(x))
+        """Return the log prior density of u at the rows of x (n, d), (n,)."""
+        state = self.jit_state
+        return log_priors(state.parameters, state.noncentered, np.ascontiguousarray(x))[0]
 
     def standard_deviations(self, x: np.ndarray) -> np.ndarray:
         """Return the standard deviations of the log-density at the rows of x (n, d), (n,)."""
@@ -154,7 +155,7 @@ class Emulator:
     approximation: Approximation | None = None
 
     def first(self, seen: Seen, rng: np.random.Generator) -> Emulated:
-        """Fit in units of the standard deviations of the points.
+        """Fit in units of the standard deviations of the draws.
 
         Where a hierarchy is declared, the coordinates are non-centered.
         """
@@ -163,8 +164,8 @@ class Emulator:
         return self._fit(
             seen,
             transport,
-            scaled_coordinates(seen.points),
-            scaled_coordinates(transport(seen.points)),
+            scaled_coordinates(seen.draws),
+            scaled_coordinates(transport(seen.draws)),
             [_Starts()] * len(self.structure.depends),
         )
 
@@ -231,9 +232,11 @@ class Emulator:
         usable = np.isfinite(seen.values) & np.isfinite(seen.outputs).all(axis=1)
         x, values, eta = seen.points[usable], seen.values[usable], seen.outputs[usable]
         values = values - transport.log_jacobian(x)
-        highest = float(values.max())
-        temperature = temperature_of(values - highest, min(enough, len(values)), dim)
-        depth = (highest - values) / temperature
+        highest, known = float(values.max()), self._known(transport, x)
+        temperature, heights, shift = tempered_apart(
+            values - highest, known, min(enough, len(values)), dim
+        )
+        depth = -heights
         order = np.argsort(depth, kind="stable")
         count = max(int(np.sum(depth < deepest(dim))), min(enough, len(order)))
         rows = order[:count]
@@ -247,7 +250,8 @@ class Emulator:
                 gap, information, coordinates, each, search
             )
             found = log_densities(self.structure, places, outputs) - transport.log_jacobian(places)
-            more = (highest - found) / temperature
+            known = self._known(transport, places)
+            more = shift - known - (found - highest - known) / temperature
             kept = _highest(more, dim)
             data = data.with_more(places[kept], outputs[kept], more[kept])
             noises = [
@@ -273,7 +277,9 @@ class Emulator:
         state = self._state(transport, white, parts, temperature, np.inf)
         white = narrowed(white, partial(gradients, state), transport(draws))
         near = transport(near_points(data.x, -data.depth))
-        reach = REACH * float(np.linalg.norm(white.map(near), axis=1).max())
+        # where climbs end, all near points may be those of differences
+        farthest = np.linalg.norm(white.map(near), axis=1).max()
+        reach = REACH * max(float(farthest), np.sqrt(dim))
         regression = max(
             (part.regression for part in parts), key=lambda one: one.hyperparameters.noise
         )
@@ -292,6 +298,10 @@ class Emulator:
             white=coordinates,
             **level,
         )
+
+    def _known(self, transport, x):
+        """Return the log prior density (n,) of u at the rows of x (n, d)."""
+        return log_priors(self.structure.parameters, _noncentered(transport, x), x)[0]
 
     def _gap(self, data) -> _Regressed | None:
         """Return the difference from the cheap simulator, where that has outputs."""
@@ -361,9 +371,7 @@ class Emulator:
             ],
             origin=white.center.copy(),
             back=np.ascontiguousarray(white.inverse),
-            noncentered=transport.depends
-            if isinstance(transport, NonCentered)
-            else np.zeros(len(white.center), bool),
+            noncentered=_noncentered(transport, white.whitening),
             parameters=self.structure.parameters,
             data=joined([data for data, *_ in reduced]),
             temperature=temperature,
@@ -371,6 +379,11 @@ class Emulator:
             fall=len(white.center) / reach**2,
             wall=NO_WALL,
         )
+
+
+def _noncentered(transport, x):
+    """Return which of the columns of x (n, d) are non-centered, (d,)."""
+    return transport.depends if isinstance(transport, NonCentered) else np.zeros(x.shape[1], bool)
 
 
 class _Starts(NamedTuple):

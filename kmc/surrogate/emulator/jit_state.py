@@ -8,8 +8,8 @@ hierarchical prior and is to be non-centered, else x_i = u_i. It is a density of
     a = constant + C φ(v),   φ = (v_i, v_i v_j for i <= j, k(w, w_j) for each simulation j)
 
 with the Matérn and the bent kernel of :mod:`kmc.surrogate.covariance`. Outputs that depend on the
-same inputs are a group, and all this is a group's own. Then log s is the log-likelihood of all η
-plus what is known, all divided by the temperature. Outside of a ball it falls as the density of a
+same inputs are a group, and all this is a group's own. Then log s is the log-likelihood of all η,
+divided by the temperature, plus what is known. Outside of a ball it falls as the density of a
 log-density alone does.
 """
 
@@ -286,14 +286,15 @@ def value_and_gradient(state, z, gradient, work):
     from_u(state.parameters, state.noncentered, u, x, theta, slopes)
     for g in range(len(state.sizes)):
         _outputs(_group(state, starts, g), x, _scratch(work, g))
-    value = log_prior(state.parameters, state.noncentered, x, theta, u, along, along_theta)
-    value += _likelihood(state.data, outputs, theta, along_theta)
-    value /= state.temperature
+    value = _likelihood(state.data, outputs, theta, along_theta) / state.temperature
+    for i in range(d):
+        along_theta[i] /= state.temperature
+    value += log_prior(state.parameters, state.noncentered, x, theta, u, along, along_theta)
     for i in range(d):
         along_u[i] = 0.0
         if state.noncentered[i]:  # the prior is a function of u
-            along_u[i], along[i] = along[i] / state.temperature, 0.0
-        along[i] = (along[i] + along_theta[i] * slopes[i]) / state.temperature
+            along_u[i], along[i] = along[i], 0.0
+        along[i] += along_theta[i] * slopes[i]
     for i in range(state.offset.size):
         outputs[1, i] /= state.temperature
     for g in range(len(state.sizes)):

@@ -33,12 +33,12 @@ def climbs(model):
 
 
 def evaluate(climbs, model, propose):
-    """All points (n,) of climbs until there are none."""
+    """All first coordinates (n,) of climbs' points until there are none."""
     found = []
     while len(points := propose()):
         found.append(points)
         climbs.tell(*evaluated(model, points))
-    return np.concatenate([np.empty((0, 1)), *found])[:, 0]
+    return np.vstack([np.empty((0, model.dim)), *found])[:, 0]
 
 
 def test_the_best_climb_ends_without_those_that_it_has_overtaken(climbs, model):
@@ -54,3 +54,27 @@ def test_overtaken_climbs_whose_points_are_not_evaluated_end(climbs, model):
     assert len(climbs.overtaken(9))
     climbs.end()
     assert len(climbs.overtaken(9)) == 0
+
+
+def test_climbs_do_not_end_in_the_neck_of_a_hierarchy():
+    """Where the scale is zero, the density of centered parameters is infinite."""
+    rng = np.random.default_rng(2)
+    effects = 3.0 + 2.0 * rng.standard_normal(12) + rng.standard_normal(12)
+    model = kmc.Model(
+        simulator=lambda p: p["theta"],
+        likelihood=kmc.likelihoods.Normal(effects, sd=1.0),
+        parameters={
+            "mu": kmc.Normal(0, 5),
+            "tau": kmc.LogNormal(0, 2),
+            "theta": kmc.Normal("mu", "tau", shape=12),
+        },
+    )
+    structure = structured(model).structure
+    starts = structure.parameters.draw(rng, 4)
+    climbs = Climbs(structure, starts, *evaluated(model, starts), rng=rng, most=60)
+    evaluate(climbs, model, climbs.propose)
+    x = climbs.top()[0]
+    assert abs(x[1] - np.log(2.0)) < 2.0
+    draws = climbs.draws(500, rng)
+    assert abs(draws[:, 1].mean() - x[1]) < 4.0 * draws[:, 1].std() / np.sqrt(500)
+    assert np.median(np.abs(draws[:, 2:] - effects)) < 3.0
