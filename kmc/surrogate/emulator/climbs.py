@@ -202,6 +202,7 @@ class Climbs:
         slopes = [values_and_gradients(state, at + sign * steps)[1] for sign in (1, -1)]
         # curvatures per squared sd of the prior
         along = 0.5 * (slopes[1] - slopes[0]) / _DIFFERENCE * scales
+        along = np.where(np.isfinite(along), along, 0.0)  # unknown: as wide as the prior
         precisions, axes = np.linalg.eigh(0.5 * (along + along.T))
         return scales[:, None] * axes / np.sqrt(np.maximum(precisions, 1.0))
 
