@@ -137,6 +137,7 @@ class ReplicateEstimate:
                 )
                 return
             self._means = SurrogateMeans(verdict.chains, functions, rng, verdict.masses)
+            del verdict  # whose chains would keep all later draws for their twins
         except UnknownMode as error:
             self.doubts = str(error)
             return
