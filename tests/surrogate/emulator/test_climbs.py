@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.kernel_hmc.batch import OvertakenClimbs
 from kmc.run.structure import structured
 from kmc.surrogate.emulator.climbs import Climbs
 from tests.run.test_structure import evaluated
@@ -54,6 +55,30 @@ def test_overtaken_climbs_whose_points_are_not_evaluated_end(climbs, model):
     assert len(climbs.overtaken(9))
     climbs.end()
     assert len(climbs.overtaken(9)) == 0
+
+
+def test_overtaken_climbs_go_on_in_batches_and_before_learning_ends(model):
+    starts = np.array([[-3.0], [-2.6], [3.0]])
+    climbs = Climbs(
+        structured(model).structure,
+        starts,
+        *evaluated(model, starts),
+        rng=np.random.default_rng(1),
+        most=6,
+    )
+    evaluate(climbs, model, climbs.propose)
+    in_batch, at_the_end = OvertakenClimbs(climbs), OvertakenClimbs(climbs, at_the_end=True)
+    waiting = at_the_end.points(None, 9)
+    assert len(waiting) > 1
+    points = in_batch.points(None, 9)
+    np.testing.assert_array_equal(points, waiting[:1])
+    values, outputs = evaluated(model, points)
+    in_batch.tell(values, 0.0, outputs)
+    waiting = at_the_end.points(None, 9)
+    assert len(waiting)
+    assert not np.any(waiting == points)  # it went on from there
+    at_the_end.tell(values[:0], 0.0, outputs[:0])  # as if these were known
+    assert not len(at_the_end.points(None, 9))
 
 
 def test_climbs_do_not_end_in_the_neck_of_a_hierarchy():
