@@ -6,6 +6,8 @@ the values since the last search better.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -60,18 +62,18 @@ class OfLogDensity:
         return fit_to_draws(seen, rng)
 
 
-def kinds_of(structure: Structure | None, approximation: Approximation | None = None) -> list[Kind]:
+def kinds_of(
+    structures: Sequence[Structure], approximation: Approximation | None = None
+) -> list[Kind]:
     """Return the kinds for a model, the first one to begin with.
 
-    With the structure of a model with a simulator its outputs are regressed, too; with a cheap
+    With structures of a model with a simulator its outputs are regressed, too; with a cheap
     simulator, their difference from its own.
     """
-    kinds: list[Kind] = [OfLogDensity()]
-    if structure is not None:
-        kinds.insert(0, Emulator(structure))
-        if approximation is not None:
-            kinds.insert(0, Emulator(structure, approximation))
-    return kinds
+    emulators = [Emulator(structure) for structure in structures]
+    if approximation is not None:
+        emulators = [replace(emulators[0], approximation=approximation), *emulators]
+    return [*emulators, OfLogDensity()]
 
 
 class KindChoice:

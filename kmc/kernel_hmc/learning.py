@@ -9,6 +9,7 @@ used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -116,9 +117,9 @@ class Learning:
         regression calls noise is an error that more values mend.
     outputs : ndarray, shape (n, k), optional
         Outputs of a simulator where they are known, rows of NaN elsewhere.
-    structure : Structure, optional
+    structures : sequence of Structure
         What the log-density is of these outputs: then they are regressed, or the log-density
-        itself, whatever predicts new values better.
+        itself, whatever predicts new values better, the first structure to begin with.
     approximation : Approximation, optional
         A cheap simulator of these outputs: then one more candidate regresses the difference from
         it.
@@ -162,7 +163,7 @@ class Learning:
         least: int = 2,
         noisy: bool = False,
         outputs: np.ndarray | None = None,
-        structure: Structure | None = None,
+        structures: Sequence[Structure] = (),
         approximation: Approximation | None = None,
         known: KnownPart | None = None,
         starts: range = range(0),
@@ -183,7 +184,7 @@ class Learning:
         self._noisy = noisy
         self._settings = settings
         self._known = known
-        self._kinds = KindChoice(kinds_of(structure, approximation))
+        self._kinds = KindChoice(kinds_of(structures, approximation))
         # what was evaluated, and is not learned from
         self.left_out = self.points[:0], self.values[:0]
         self._chains: Chains | None = None

@@ -42,6 +42,7 @@ from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.density import Component, Density
 from kmc.surrogate.emulator.climbs import Climbs
 from kmc.surrogate.emulator.jit_state import log_densities
+from kmc.surrogate.emulator.structure import candidates
 from kmc.surrogate.mass import deepest
 
 # evaluations per draw, and at least, that are planned if nothing limits them
@@ -304,6 +305,7 @@ class KernelHMCState:
                 if 0 < len(self._asked) <= self._last - self._n_own:
                     return
             points, values = self._known
+            structure, outputs = self.setup.structure, self._outputs
             self._learning = Learning(
                 points,
                 values,
@@ -312,8 +314,10 @@ class KernelHMCState:
                 given=self._n_given,
                 least=self.setup.chains,
                 noisy=self.setup.noisy,
-                outputs=self._outputs,
-                structure=self.setup.structure,
+                outputs=outputs,
+                structures=()
+                if structure is None or outputs is None
+                else candidates(structure, points, outputs),
                 approximation=self.setup.approximation,
                 known=self.setup.known,
                 starts=range(self._n_given, self._n_given + len(self.setup.initial)),

@@ -190,7 +190,7 @@ def compile_in_thread(structure: Structure | None = None) -> None:
 
     With the structure of a model with a simulator, that of emulated outputs comes first.
     """
-    kinds = kinds_of(structure)
+    kinds = kinds_of([] if structure is None else [structure])
     with _lock:
         if type(kinds[0]) not in _threads:
             # Not a daemon: an interpreter that ends while it compiles dies of a segmentation fault.

@@ -23,6 +23,7 @@ from kmc.kernel_hmc.learning import SETTINGS, Learning
 from kmc.kernel_hmc.stopping import MOST
 from kmc.posterior.results import Result
 from kmc.samplers.local_mixture import draw_from, local_mixture, log_densities
+from kmc.surrogate.emulator.structure import candidates
 
 LEARNED = (
     "predictions by a surrogate of the evaluations, with the errors of its regression; "
@@ -92,7 +93,9 @@ def _fitted(known: _Evaluations) -> tuple[Learning, np.random.Generator]:
         rng=rng,
         noisy=run.noisy,
         outputs=outputs[0],
-        structure=run.structure,
+        structures=()
+        if run.structure is None or run.outputs is None
+        else candidates(run.structure, x, run.outputs),
         approximation=run.approximation,
         known=run.known,
         settings=_SETTINGS,

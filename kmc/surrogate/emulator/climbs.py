@@ -13,7 +13,7 @@ from scipy import optimize
 
 from kmc.surrogate.coordinates.walls import NO_WALL
 from kmc.surrogate.emulator.jit_state import EmulatorJitState, Group
-from kmc.surrogate.emulator.structure import Structure
+from kmc.surrogate.emulator.structure import Structure, candidates
 from kmc.surrogate.jit_state import values_and_gradients
 from kmc.surrogate.mass import full_depth
 
@@ -79,12 +79,11 @@ class Climbs:
         rng: np.random.Generator,
         most: int,
     ):
-        self._structure, self._scales = structure, structure.parameters.scales
+        self._scales = structure.parameters.scales
         self._transport = structure.parameters.noncentered
         self._steps = _DIFFERENCE * self._scales[structure.inputs]
-        # (n, k), along which inputs an output has a derivative
-        self._own = structure.depends[structure.group]
-        self._places = together(structure.depends)
+        self._use(structure)
+        self._differences: list[tuple[np.ndarray, np.ndarray]] | None = [(points, outputs)]
         values = values - self._transport.log_jacobian(points)
         usable = np.flatnonzero(np.isfinite(values) & np.isfinite(outputs).all(axis=1))
         usable = usable[np.argsort(-values[usable], kind="stable")]
@@ -96,6 +95,12 @@ class Climbs:
         self._climbs += [LinearizedClimb(x, -np.inf, outputs[0], slopes, n_steps=-2) for x in more]
         self._climbs = self._climbs[: min(max(most // (int(self._places.max()) + 1), 1), _CLIMBS)]
         self._asked: list[tuple[LinearizedClimb, np.ndarray]] = []
+
+    def _use(self, structure):
+        self._structure = structure
+        # (n, k), along which inputs an output has a derivative
+        self._own = structure.depends[structure.group]
+        self._places = together(structure.depends)
 
     def propose(self) -> np.ndarray:
         """Return the points (k, d) to be evaluated next; none if the best climb has ended.
@@ -179,6 +184,12 @@ class Climbs:
             else:
                 self._stepped(climb, points[0], float(heights[0]), outputs[rows][0])
             climb.n_steps += 1
+        if self._differences is not None:
+            self._differences.append((self._points(), outputs))
+            if all(climb.n_steps >= 0 or climb.value == -np.inf for climb in self._climbs):
+                known = map(np.concatenate, zip(*self._differences, strict=True))
+                self._use(candidates(self._structure, *known)[0])
+                self._differences = None
 
     def top(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the best point (d,), and a root (d, d) of the linearized posterior's covariance.

@@ -141,6 +141,62 @@ class Structure(NamedTuple):
         return int(self.depends.sum(axis=1).max())
 
 
+def candidates(structure: Structure, points: np.ndarray, outputs: np.ndarray) -> list[Structure]:
+    """Return the structure, after one with fewer inputs if evaluations show that there are fewer.
+
+    Two points that differ in one input alone show which outputs it moves: none of the others
+    depends on it, as far as they show. What outputs of one group depend on differs then. Those
+    whose inputs are among another's share the group of that one.
+
+    Parameters
+    ----------
+    structure : Structure
+    points : ndarray, shape (m, d)
+        An input that never differs alone moves what the structure says.
+    outputs : ndarray, shape (m, n)
+        An output that nothing moves does not tell on what it depends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> from kmc.run.structure import structured
+    >>> from kmc.surrogate.emulator.structure import candidates
+    >>> model = kmc.Model(
+    ...     simulator=lambda p: p["x"] ** 2,
+    ...     likelihood=kmc.likelihoods.Normal(np.ones(2), sd=1.0),
+    ...     parameters={"x": kmc.Normal(0, 1, shape=2)},
+    ... )
+    >>> points = np.array([[1.0, 2.0], [3.0, 2.0], [1.0, 0.0]])
+    >>> [own.depends.astype(int).tolist() for own in candidates(
+    ...     structured(model).structure, points, points**2)]
+    [[[0, 1], [1, 0]], [[1, 1]]]
+    """
+    declared = structure.depends[structure.group]
+    moved, x = declared.copy(), points[:, structure.inputs]
+    for j in range(x.shape[1]):
+        _, alike = np.unique(np.delete(x, j, axis=1), axis=0, return_inverse=True)
+        order = np.argsort(alike.ravel(), kind="stable")
+        pairs = np.flatnonzero(np.diff(alike.ravel()[order]) == 0)
+        before, after = order[pairs], order[pairs + 1]
+        different = x[before, j] != x[after, j]
+        if different.any():
+            changed = outputs[before[different]] != outputs[after[different]]
+            moved[:, j] &= changed.any(axis=0)
+    own = declared.copy()
+    for g in range(len(structure.depends)):
+        rows = structure.group == g
+        sets = np.unique(moved[rows], axis=0)
+        within = np.all(sets[:, None] <= sets[None], axis=2)
+        largest = sets[within.sum(axis=1) == 1]
+        if largest.any():
+            own[rows] = largest[np.argmax(np.all(moved[rows][:, None] <= largest, axis=2), axis=1)]
+    if np.array_equal(own, declared):
+        return [structure]
+    depends, group = np.unique(own, axis=0, return_inverse=True)
+    return [structure._replace(group=group.ravel(), depends=depends), structure]
+
+
 @njit(allocates=False)
 def log_likelihood(kind, y, eta, variance, relative, shape, repeats):
     """Return the log-likelihood, and its derivatives along η, the two variances and the shape.
