@@ -4,11 +4,13 @@
 A cell is (target, learned, budget, seed): a run of the default sampler, from starts drawn from the
 prior unless the target is a "near" one, of a model with a simulator and a likelihood. Learned are
 its outputs, their difference from those of a cheap simulator (``approximation=``, a few Euler
-steps), or, with ``save_outputs=False``, the log-density. Of hierarchies the log-likelihood may be
-learned beside the declared priors ("priors"), or the log-density without any structure, which then
-begins at points two standard deviations wide. Errors are those of kmc.expectations: the worst error
-of a mean in posterior standard deviations, and of a standard deviation relative to its own. Truths
-are those of references.py, exact draws, and a quadrature for the epidemic.
+steps), or, with ``save_outputs=False``, the log-density. "Alone" is the answer of the emulator
+without correction: all evaluations are the history of a run that makes no draws. Of hierarchies the
+log-likelihood may be learned beside the declared priors ("priors"), or the log-density without any
+structure, which then begins at points two standard deviations wide. Errors are those of
+kmc.expectations: the worst error of a mean in posterior standard deviations, and of a standard
+deviation relative to its own. Truths are those of references.py, exact draws, and a quadrature for
+the epidemic.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from kmc.convergence import bulk_ess
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "structured.csv"
+PEERS = HERE / "results" / "common_table.csv"
 KEY = ("target", "learned", "budget", "seed")
 COLUMNS = (
     *KEY,
@@ -46,7 +49,13 @@ COLUMNS = (
     "said",
     "label",
 )
-LEARNED = ("outputs", "priors", "log-density", "difference")
+LEARNED = ("outputs", "alone", "priors", "log-density", "difference")
+SAME = {
+    "demo": "predator-and-prey",
+    "fitzhugh-nagumo": "neuron",
+    "eight-schools": "eight-schools",
+}
+"""Posteriors of common_table.py that are those of targets here."""
 OFF = 0.3  # standard deviations: such a mean is wrong
 
 
@@ -66,6 +75,11 @@ def run_cell(label: str, name: str, learned: str, budget: int, seed: int) -> dic
     model = target.model
     if learned == "difference":
         model = replace(model, approximation=APPROXIMATIONS[name], dim=None)
+    if learned == "alone":
+        last = 2 * model.dim + 2
+        history = kmc.sample(model, initial=initial, **options | {"max_evaluations": budget - last})
+        options |= {"history": history, "max_evaluations": last}
+        initial = None
     idata = kmc.sample(model, initial=initial, **options)
     seconds = time.perf_counter() - began
     found = kmc.expectations(idata, target.coordinates, model=model)
@@ -84,7 +98,7 @@ def run_cell(label: str, name: str, learned: str, budget: int, seed: int) -> dic
         if draws.shape[1] > 20
         else 0.0,
         "seconds": seconds,
-        "calls": idata.attrs["n_evaluations"],
+        "calls": budget if learned == "alone" else idata.attrs["n_evaluations"],
         "said": " ".join(
             json.loads(idata.attrs["warning_codes"]) + ["rough"] * ("are rough" in str(found.attrs))
         ),
@@ -139,7 +153,31 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def report(rows: list[dict[str, Any]]) -> str:
+def peers_table(rows: list[dict[str, Any]]) -> str:
+    """Markdown: medians over seeds of peers that learn the log-density of the same posteriors."""
+    head = "target", "evaluations", "package", "runs", "failed", "mean", "sd", "seconds"
+    lines = [head, ["---"] * 3 + ["---:"] * 5]
+    for name, own in SAME.items():
+        for budget in sorted({row["budget"] for row in rows}):
+            for method in dict.fromkeys(row["method"] for row in rows):
+                group = [
+                    row
+                    for row in rows
+                    if (row["target"], row["budget"], row["method"]) == (name, budget, method)
+                ]
+                known = [row for row in group if not row["failure"]]
+                if not group:
+                    continue
+                numbers = []
+                for column in ("mean_error", "sd_error", "seconds"):
+                    values = [row[column] for row in known if row[column] != ""]
+                    numbers.append(f"{np.median(values):.3g}" if values else "")
+                failed = len(group) - len(known)
+                lines.append([own, f"{budget:,}", method, len(group), failed, *numbers])
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def report(rows: list[dict[str, Any]], peers: list[dict[str, Any]]) -> str:
     """Markdown: the page."""
     rows = sorted(rows, key=lambda row: (row["target"], row["budget"], row["learned"]))
     labels = ", ".join(dict.fromkeys(str(row["label"]) for row in rows))
@@ -151,8 +189,22 @@ def report(rows: list[dict[str, Any]]) -> str:
         f"that is off by {OFF} or more, and those of them that say nothing but that they are "
         f"short; effective draws per 1,000 evaluations. kmc as of {labels}."
     )
+    of_peers = (
+        "Peers learn the log-density, within a box of six standard deviations to each side of a "
+        "shifted center instead of a prior. Errors as above, that of a standard deviation in its "
+        "logarithm, and their own seconds; `python benchmarks/common_table.py` runs them."
+    )
     command = "    python benchmarks/structured.py --table > benchmarks/results/structured.md"
-    return "\n\n".join(["# Outputs or the log-density", command, about, table(rows)])
+    return "\n\n".join(
+        [
+            "# Outputs or the log-density",
+            command,
+            about,
+            table(rows),
+            of_peers,
+            peers_table([row for row in peers if row["method"] != "kmc"]),
+        ]
+    )
 
 
 def main() -> None:
@@ -198,10 +250,11 @@ def main() -> None:
             )
 
         failures = run_cells(run_cell, missing, options.jobs, finish)
-    rows = [
-        {name: number(text) for name, text in row.items()} for row in read_rows(options.results)
-    ]
-    print(report(rows), *failures, sep="\n")
+    rows, peers = (
+        [{name: number(text) for name, text in row.items()} for row in read_rows(path)]
+        for path in (options.results, PEERS)
+    )
+    print(report(rows, peers), *failures, sep="\n")
     sys.exit(bool(failures))
 
 

@@ -51,6 +51,7 @@ from kmc.surrogate.emulator.structure import (
 from kmc.surrogate.jit_state import gradients
 from kmc.surrogate.known import constrained, log_priors, no_splines
 from kmc.surrogate.mass import deepest, full_depth, tempered_apart
+from kmc.surrogate.mean import bump_values
 from kmc.surrogate.process import REACH, Process, Seen, near_points
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
 
@@ -58,6 +59,7 @@ TOLERANCE = 0.05
 """Error allowed in the components of points that are deeper than typical ones, relative to their
 distance from the data in standard errors."""
 
+_UNSEEN = 1e-4  # standard errors: kernels whose sum is smaller are left out
 _SEARCHED = 400  # most points of a search for hyperparameters
 _CHEAP = 300  # most points of a cheap simulator in a regression
 
@@ -451,6 +453,9 @@ def _regression(
 def _jit_group(part: OfGroup, offset: np.ndarray, basis: np.ndarray) -> JitGroup:
     """Return the arrays of a group, with the offset and the basis of its compressed data."""
     mean, own = part.regression.mean, part.regression.coordinates
+    sections, centers = mean.weights.T, mean.places.u.T
+    if np.max(np.abs(bump_values(mean, mean.places.z))) < _UNSEEN:
+        sections, centers = np.zeros((len(sections), 1)), centers[:, :1]
     i, j = np.triu_indices(len(own.center))
     both = np.where((i == j)[:, None], 1.0, 2.0)
     symmetric = 0.5 * (mean.quadratic + mean.quadratic.transpose(1, 0, 2))
@@ -461,8 +466,8 @@ def _jit_group(part: OfGroup, offset: np.ndarray, basis: np.ndarray) -> JitGroup
         metric=own.metric,
         constant=mean.constant,
         polynomial=np.vstack([mean.linear, both * symmetric[i, j]]).T,
-        sections=mean.weights.T,
-        centers=mean.places.u.T,
+        sections=sections,
+        centers=centers,
         rate=5.0 / mean.length**2,
         matern=mean.matern,
         bent=mean.bent,
