@@ -124,6 +124,28 @@ def narrowed(
     return Coordinates(white.center, white.whitening @ axes * scale, np.eye(len(scale)))
 
 
+def metric_of(slopes: np.ndarray) -> np.ndarray:
+    """Return a metric (d, d) that stretches z where a function has steep slopes (n, d).
+
+    It stretches as the root mean square of the slopes, relative to the geometric mean of all
+    directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.surrogate.covariance import metric_of
+    >>> metric_of(np.array([[4.0, 0.0], [0.0, 1.0]]))
+    array([[2. , 0. ],
+           [0. , 0.5]])
+    """
+    squares, vectors = np.linalg.eigh(slopes.T @ slopes / len(slopes))
+    if squares[-1] <= 1e-8:
+        return np.eye(len(squares))
+    stretch = np.sqrt(np.maximum(squares, 1e-3 * squares[-1]))
+    stretch /= np.exp(np.log(stretch).mean())
+    return (vectors * np.clip(stretch, 0.1, 10.0)) @ vectors.T
+
+
 def mean_curvature(gradients: Callable[[np.ndarray], np.ndarray], z: np.ndarray) -> np.ndarray:
     """Return the mean (d, d) of a function's negative second derivatives at some of z (n, d).
 

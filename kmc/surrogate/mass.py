@@ -49,6 +49,7 @@ class DensitySettings:
 DEPTH, DENSITY = DepthSettings(), DensitySettings()
 _LOW, _BELOW = 0.01, 3.0  # quantile of levels, and times its distance from the median: the floor
 _RISING = 0.1  # part of the greatest curvature, upwards: such a quadratic rises
+_TEMPERATURES = 100  # most that are tried
 _STEP = 3.0  # standard deviations of the draws, of differences for a curvature
 
 
@@ -110,15 +111,17 @@ def tempered_apart(
 ) -> tuple[float, np.ndarray, float]:
     """Return the temperature, depths (n,) at it, and the highest of these before it is taken off.
 
-    What is ``added`` (n,) is not divided. At a temperature of the whole, scales of a hierarchy
-    would be of any size.
+    What is ``added`` (n,) is not divided: at a temperature of the whole, scales of a hierarchy
+    would be of any size. The temperature is the lowest at which ``counted`` values count fully,
+    about.
     """
     rest = depths - added
-    temperature = temperature_of(
-        (rest - rest.max())[added > added.max() - deepest(dim)], counted, dim
-    )
-    depths = added + rest / temperature
-    return temperature, depths - depths.max(), depths.max()
+    most = temperature_of(rest - rest.max(), counted, dim)
+    for temperature in np.geomspace(1.0, most, _TEMPERATURES):
+        heights = added + rest / temperature
+        if np.sum(heights.max() - heights < full_depth(dim)) >= counted:
+            break
+    return float(temperature), heights - heights.max(), float(heights.max())
 
 
 def without_known(

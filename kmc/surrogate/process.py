@@ -16,6 +16,7 @@ from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import (
     Coordinates,
     Hyperparameters,
+    metric_of,
     narrowed,
     scaled_coordinates,
     terms_of,
@@ -593,15 +594,8 @@ def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
     root = root @ vectors / np.sqrt(np.clip(ratios, 1.0, 1e6))
     whitening = np.linalg.inv(root).T
 
-    # Root mean squares of the bumps' slopes along z, relative to their geometric mean.
     slopes = bump_gradients(last.mean, old, draws[::8])[:, :, 0] @ root
-    squares, vectors = np.linalg.eigh(slopes.T @ slopes / len(slopes))
-    metric = np.eye(dim)
-    if squares[-1] > 1e-8:
-        stretch = np.sqrt(np.maximum(squares, 1e-3 * squares[-1]))
-        stretch /= np.exp(np.log(stretch).mean())
-        metric = (vectors * np.clip(stretch, 0.1, 10.0)) @ vectors.T
-    return Coordinates(draws.mean(axis=0), whitening, metric, old.scales)
+    return Coordinates(draws.mean(axis=0), whitening, metric_of(slopes), old.scales)
 
 
 def _slopes_along_u(gradients, transport, x):

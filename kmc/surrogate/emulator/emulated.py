@@ -28,6 +28,7 @@ from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.covariance import (
     Coordinates,
     Hyperparameters,
+    metric_of,
     narrowed,
     scaled_coordinates,
     whitened_again,
@@ -51,9 +52,9 @@ from kmc.surrogate.emulator.structure import (
 from kmc.surrogate.jit_state import gradients
 from kmc.surrogate.known import constrained, log_priors, no_splines
 from kmc.surrogate.mass import deepest, full_depth, tempered_apart
-from kmc.surrogate.mean import bump_values
+from kmc.surrogate.mean import bump_gradients, bump_values
 from kmc.surrogate.process import REACH, Process, Seen, near_points
-from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
+from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
 
 TOLERANCE = 0.05
 """Error allowed in the components of points that are deeper than typical ones, relative to their
@@ -61,6 +62,7 @@ distance from the data in standard errors."""
 
 _UNSEEN = 1e-4  # standard errors: kernels whose sum is smaller are left out
 _SEARCHED = 400  # most points of a search for hyperparameters
+_SETTINGS = replace(SETTINGS, lower=(-6.0, *SETTINGS.lower[1:]))  # of outputs, not nats
 _CHEAP = 300  # most points of a cheap simulator in a regression
 
 
@@ -168,7 +170,7 @@ class Emulator:
             transport,
             scaled_coordinates(seen.draws),
             scaled_coordinates(transport(seen.draws)),
-            [_Starts()] * len(self.structure.depends),
+            [_Searches()] * len(self.structure.depends),
         )
 
     def again(
@@ -179,11 +181,11 @@ class Emulator:
         The search is in coordinates in which draws are white.
         """
         self._call_at_draws(seen, rng)
-        return self._fit_again(seen, last, self._transport(seen, last), _last_starts(last, start))
+        return self._fit_again(seen, last, self._transport(seen, last), _last_searches(last, start))
 
     def conditioned(self, seen: Seen, last: Process, rng: np.random.Generator) -> Emulated:
         """Fit with the last hyperparameters."""
-        return self._fit_again(seen, last, last.transport, _last_starts(last), search=False)
+        return self._fit_again(seen, last, last.transport, _last_searches(last), search=False)
 
     def beside(self, seen: Seen, other: Process, rng: np.random.Generator) -> Emulated:
         """Search for hyperparameters.
@@ -191,8 +193,8 @@ class Emulator:
         The search is in coordinates in which draws of another kind of process are white.
         """
         self._call_at_draws(seen, rng)
-        starts = [_Starts()] * len(self.structure.depends)
-        return self._fit_again(seen, other, self._transport(seen, other), starts)
+        searches = [_Searches()] * len(self.structure.depends)
+        return self._fit_again(seen, other, self._transport(seen, other), searches)
 
     def _call_at_draws(self, seen, rng):
         if self.approximation is not None:
@@ -204,7 +206,7 @@ class Emulator:
             return IDENTITY
         return whole.only(closer_to_normal(whole, last.jit_state.noncentered, seen.draws))
 
-    def _fit_again(self, seen, last, transport, starts, **options) -> Emulated:
+    def _fit_again(self, seen, last, transport, searches, **options) -> Emulated:
         """Fit in coordinates in which draws are white."""
         old = scaled_coordinates(transport(seen.points))
         if transport == last.transport:
@@ -214,7 +216,7 @@ class Emulator:
             transport,
             whitened_again(seen.draws, last.white),
             whitened_again(transport(seen.draws), old),
-            starts,
+            searches,
             **options,
         )
 
@@ -224,7 +226,7 @@ class Emulator:
         transport: Transport,
         coordinates: Coordinates,
         white: Coordinates,
-        starts: Sequence[_Starts],
+        searches: Sequence[_Searches],
         *,
         search: bool = True,
     ) -> Emulated:
@@ -245,7 +247,7 @@ class Emulator:
         data = _Regressed(x[rows], eta[rows], depth[rows])
         information = self._information(data.x[0], data.eta[0]) / temperature
         groups = self.structure.groups
-        each = list(zip(groups, starts, strict=True))
+        each = list(zip(groups, searches, strict=True))
         noises, differences = [_noise(data.depth, dim)] * len(groups), [None] * len(groups)
         if self.approximation is not None and (gap := self._gap(data)) is not None:
             places, outputs, errors, differences = self._approximated(
@@ -388,20 +390,52 @@ def _noncentered(transport, x):
     return transport.depends if isinstance(transport, NonCentered) else np.zeros(x.shape[1], bool)
 
 
-class _Starts(NamedTuple):
-    """Where searches for a group's hyperparameters begin: for its outputs and their difference."""
+class _Search(NamedTuple):
+    """Where a search for the hyperparameters of a regression begins."""
 
-    values: Sequence[Hyperparameters] = STARTS[:2]
-    difference: Sequence[Hyperparameters] = STARTS[:2]
+    starts: Sequence[Hyperparameters] = STARTS[:2]
+    last: Regression | None = None
+
+    def metrics(self, white: Coordinates, x: np.ndarray) -> list[Coordinates]:
+        """Return coordinates z of inputs with the metrics that are compared, the last one first.
+
+        Inputs are white in one, each has its own scale in another, and one stretches z where the
+        last regression's bumps are steep at x (n, p).
+        """
+        if len(white.center) == 1:
+            return [white]
+        found = [white, _in_metric(white, np.diag(1.0 / np.linalg.norm(white.inverse, axis=0)))]
+        if self.last is None:
+            return found
+        old = self.last.coordinates
+        slopes = np.einsum("ij,njk->nki", white.inverse, bump_gradients(self.last.mean, old, x))
+        stretched = replace(white, metric=metric_of(slopes.reshape(-1, len(white.center))))
+        return [self.same(white), *found, stretched]
+
+    def same(self, white: Coordinates) -> Coordinates:
+        """Return these coordinates with the metric of the last regression."""
+        if self.last is None:
+            return white
+        return _in_metric(white, self.last.coordinates.whitening @ self.last.coordinates.metric)
 
 
-def _last_starts(last: Process, *more: Hyperparameters) -> list[_Starts]:
-    """Return the last hyperparameters of each group, and some more."""
+class _Searches(NamedTuple):
+    """Searches for a group: for its outputs, and for their difference."""
+
+    values: _Search = _Search()
+    difference: _Search = _Search()
+
+
+def _last_searches(last: Process, *more: Hyperparameters) -> list[_Searches]:
+    """Return searches that begin with the last hyperparameters of each group, and some more."""
     assert isinstance(last, Emulated)
     found = []
     for part in last.regressions:
-        difference = STARTS[0] if part.difference is None else part.difference.hyperparameters
-        found.append(_Starts((part.regression.hyperparameters, *more), (difference, *more)))
+        both = (
+            _Search() if own is None else _Search((own.hyperparameters, *more), own)
+            for own in (part.regression, part.difference)
+        )
+        found.append(_Searches(*both))
     return found
 
 
@@ -431,22 +465,29 @@ def _noise(depth, dim):
 
 
 def _regression(
-    group, data, noise, information, coordinates, starts, search
+    group, data, noise, information, coordinates, own, search
 ) -> tuple[Components, Regression]:
     """Return the components of a group's outputs, and their regression.
 
-    Its hyperparameters are searched for from the starts, or are the first of these.
+    Its metric and hyperparameters are the likeliest of those that are searched for, or the last.
     """
     eta = np.ascontiguousarray(data.eta[:, group.rows])
     found = principal(eta, 1.0 / (1.0 + noise**2), information[group.rows])
     known = Observations(data.x[:, group.inputs], found.values, noise)
-    own = _marginal(coordinates, group.inputs)
+    white = _marginal(coordinates, group.inputs)
     if not search:
-        return found, condition(known, own, starts[0])
+        return found, condition(known, own.same(white), own.starts[0])
     n = len(known.values)
     some = np.unique(np.linspace(0, n - 1, min(n, _SEARCHED)).astype(int))
-    fitted = fit(Observations(known.points[some], known.values[some], noise[some]), own, starts)
-    regression = condition(known, own, fitted.hyperparameters)
+    fewer = Observations(known.points[some], known.values[some], noise[some])
+    fitted = min(
+        (
+            fit(fewer, each, own.starts, settings=_SETTINGS)
+            for each in own.metrics(white, fewer.points)
+        ),
+        key=lambda one: one.negative_log_likelihood,
+    )
+    regression = condition(known, fitted.coordinates, fitted.hyperparameters)
     return found, replace(regression, negative_log_likelihood=fitted.negative_log_likelihood)
 
 
@@ -482,3 +523,9 @@ def _marginal(coordinates: Coordinates, inputs: np.ndarray) -> Coordinates:
     covariance = (coordinates.inverse.T @ coordinates.inverse)[np.ix_(inputs, inputs)]
     root = np.linalg.cholesky(covariance)
     return Coordinates(coordinates.center[inputs], np.linalg.inv(root).T, np.eye(len(inputs)))
+
+
+def _in_metric(white: Coordinates, into: np.ndarray) -> Coordinates:
+    """Return these coordinates with the metric that maps x to u by ``into`` (p, p), scaled."""
+    metric = white.inverse @ into
+    return replace(white, metric=metric / np.sqrt(np.mean(np.sum(metric**2, axis=0))))
