@@ -6,7 +6,7 @@ from the same evaluations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize
@@ -37,10 +37,17 @@ class LinearizedClimb:
     value: float
     eta: np.ndarray  # (n,)
     slopes: np.ndarray  # (n, p); of the inputs
+    # logarithm of the linearized posterior's volume there, relative to the prior's
+    volume: float = 0.0
     radius: float = _RADIUS
     promised: float = np.inf
     known: bool = False  # whether the derivatives are of differences at this point
     n_steps: int = -1  # -2: the point is evaluated; -1: the derivatives
+
+    @property
+    def mass(self) -> float:
+        """Return the log-mass of the linearized posterior."""
+        return self.value + self.volume
 
 
 class Climbs:
@@ -108,16 +115,16 @@ class Climbs:
         Others wait where their next step is not to come near to the best one: see
         :meth:`overtaken`.
         """
-        highest = max(climb.value for climb in self._climbs)
+        highest = max(climb.mass for climb in self._climbs)
         lowest = highest - full_depth(len(self._scales))
         self._asked = [
             (climb, points)
             for climb, points in self._next()
-            if climb.n_steps < 0 or climb.value + climb.promised > lowest
+            if climb.n_steps < 0 or climb.mass + climb.promised > lowest
         ]
         # Corrected derivatives are wrong along a curved ridge, where climbs end too early: the best
         # one gets new ones.
-        best = max(self._climbs, key=lambda climb: climb.value)
+        best = max(self._climbs, key=lambda climb: climb.mass)
         if not self._asked and np.isfinite(best.value) and not best.known:
             best.n_steps, best.radius = -1, _RADIUS
             self._asked = [(best, self._around(best))]
@@ -129,7 +136,7 @@ class Climbs:
         Those that promise the highest values come first.
         """
         waiting = [one for one in self._next() if one[0].n_steps >= 0]
-        waiting.sort(key=lambda one: -(one[0].value + one[0].promised))
+        waiting.sort(key=lambda one: -(one[0].mass + one[0].promised))
         self._asked = waiting[:most]
         return self._points()
 
@@ -152,8 +159,8 @@ class Climbs:
                 continue
             elif climb.n_steps == -1:
                 found.append((climb, self._around(climb)))
-            elif climb.n_steps < _STEPS and climb.radius > _SMALLEST:
-                end, climb.promised = self._best_in_cube(climb)
+            elif climb.n_steps < _STEPS:
+                end = self._best_in_cubes(climb)
                 if climb.promised > WORTH:
                     found.append((climb, end[None]))
         return found
@@ -181,6 +188,7 @@ class Climbs:
                     np.where(np.isfinite(rise) & self._own.T, rise, 0.0).T.copy(),
                     True,
                 )
+                climb.volume = self._log_volume(climb, climb.x)
             else:
                 self._stepped(climb, points[0], float(heights[0]), outputs[rows][0])
             climb.n_steps += 1
@@ -197,29 +205,44 @@ class Climbs:
         The posterior is linearized at that point. Its curvature is bounded below by that of a
         normal as wide as the prior.
         """
-        best = max(self._climbs, key=lambda climb: climb.value)
+        best = max(self._climbs, key=lambda climb: climb.mass)
         return best.x, self._root(self._linearized(best), best.x, self._scales)
 
     def draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return n draws (n, d) of the normal approximation at the best point, in u."""
-        best, depends = max(self._climbs, key=lambda climb: climb.value), self._transport.depends
+        best, depends = max(self._climbs, key=lambda climb: climb.mass), self._transport.depends
         u, scales = self._transport(best.x[None]), np.where(depends, 1.0, self._scales)
         root = self._root(self._linearized(best)._replace(noncentered=depends), u[0], scales)
         return self._transport.back(u + rng.standard_normal((n, len(scales))) @ root.T)
 
+    def _log_volume(self, climb, x):
+        """Return the logarithm of the linearized posterior's volume in u, around x (d,)."""
+        depends = self._transport.depends
+        state = self._linearized(climb)._replace(noncentered=depends)
+        scales = np.where(depends, 1.0, self._scales)
+        precisions, _ = self._precisions(state, self._transport(x[None])[0], scales)
+        return -0.5 * float(np.sum(np.log(np.maximum(precisions, 1.0))))
+
     def _root(self, state, at, scales):
         """Return a root (d, d) of the covariance of a state's normal approximation."""
+        precisions, axes = self._precisions(state, at, scales)
+        return scales[:, None] * axes / np.sqrt(np.maximum(precisions, 1.0))
+
+    def _precisions(self, state, at, scales):
+        """Return the eigenvalues and eigenvectors of a state's negative curvature at (d,).
+
+        They are in units of the scales (d,).
+        """
         steps = _DIFFERENCE * np.diag(scales)
         slopes = [values_and_gradients(state, at + sign * steps)[1] for sign in (1, -1)]
         # curvatures per squared sd of the prior
         along = 0.5 * (slopes[1] - slopes[0]) / _DIFFERENCE * scales
         along = np.where(np.isfinite(along), along, 0.0)  # unknown: as wide as the prior
-        precisions, axes = np.linalg.eigh(0.5 * (along + along.T))
-        return scales[:, None] * axes / np.sqrt(np.maximum(precisions, 1.0))
+        return np.linalg.eigh(0.5 * (along + along.T))
 
     def _stepped(self, climb, x, value, eta):
-        known = np.isfinite(value) and np.isfinite(eta).all()
-        if known:
+        gain = -np.inf
+        if np.isfinite(value) and np.isfinite(eta).all():
             step = (x - climb.x)[self._structure.inputs]
             missed = eta - climb.eta - climb.slopes @ step
             slopes = climb.slopes.copy()
@@ -230,28 +253,43 @@ class Climbs:
                     missed[rows], scaled / max(scaled @ step[own], 1e-300)
                 )
             climb.slopes = slopes
-        gain = value - climb.value if known else -np.inf
+            climb.volume = self._log_volume(climb, climb.x)
+            volume = self._log_volume(replace(climb, x=x, eta=eta), x)
+            gain = value + volume - climb.mass
         if gain < _POOR * climb.promised:
             climb.radius *= 0.25
         elif gain > _GOOD * climb.promised:
             climb.radius *= 2.0
         if gain > 0.0:
             climb.x, climb.value, climb.eta, climb.known = x, value, eta, False
+            climb.volume = volume
 
-    def _best_in_cube(self, climb):
-        """Return the linearized posterior's maximum (d,), and the gain that it promises."""
+    def _best_in_cubes(self, climb):
+        """Return the end (d,) of the climb's next step, and set what mass it promises.
+
+        It is the maximum of the linearized posterior in a cube, which shrinks where the way up is
+        to where the posterior is high but narrow, and has less mass.
+        """
         depends = self._transport.depends
         state = self._linearized(climb)._replace(noncentered=depends)
-        half = climb.radius * np.where(depends, 1.0, self._scales)
+        u = self._transport(climb.x[None])[0]
 
         def objective(u):
             values, gradients = values_and_gradients(state, u[None])
             return -values[0], -gradients[0]
 
-        u = self._transport(climb.x[None])[0]
-        bounds = optimize.Bounds(u - half, u + half)
-        found = optimize.minimize(objective, u, jac=True, method="L-BFGS-B", bounds=bounds)
-        return self._transport.back(found.x[None])[0], -float(found.fun) - climb.value
+        end, climb.promised = climb.x, 0.0
+        while climb.radius > _SMALLEST and climb.promised <= WORTH:
+            half = climb.radius * np.where(depends, 1.0, self._scales)
+            bounds = optimize.Bounds(u - half, u + half)
+            found = optimize.minimize(objective, u, jac=True, method="L-BFGS-B", bounds=bounds)
+            end, higher = self._transport.back(found.x[None])[0], -float(found.fun) - climb.value
+            climb.promised = higher + self._log_volume(climb, end) - climb.volume
+            if higher <= WORTH:
+                break
+            if climb.promised <= WORTH:
+                climb.radius *= 0.25
+        return end
 
     def _linearized(self, climb) -> EmulatorJitState:
         d, p, structure = len(climb.x), climb.slopes.shape[1], self._structure
