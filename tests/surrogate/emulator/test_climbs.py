@@ -103,3 +103,25 @@ def test_climbs_do_not_end_in_the_neck_of_a_hierarchy():
     draws = climbs.draws(500, rng)
     assert abs(draws[:, 1].mean() - x[1]) < 4.0 * draws[:, 1].std() / np.sqrt(500)
     assert np.median(np.abs(draws[:, 2:] - effects)) < 3.0
+
+
+def test_climbs_end_where_mass_is_and_not_in_the_neck_of_a_funnel():
+    """Where outputs are the data and the noise is nil, the density is high, but has no mass."""
+    data = np.array([0.3, -1.2, 0.8, 0.1, -0.4])
+    model = kmc.Model(
+        simulator=lambda p: p["x"],
+        likelihood=kmc.likelihoods.Normal(data, sd="noise"),
+        parameters={"x": kmc.Normal(0, 1, shape=5), "noise": kmc.LogNormal(-1, 1)},
+        inputs=["x"],
+    )
+    starts = np.append(data + 0.2, 0.0)[None]
+    climbs = Climbs(
+        structured(model).structure,
+        starts,
+        *evaluated(model, starts),
+        rng=np.random.default_rng(1),
+        most=6,
+    )
+    evaluate(climbs, model, climbs.propose)
+    log_noise = climbs.top()[0][-1]
+    assert -2.5 < log_noise < 0.5  # -1 ± 1 in the posterior, as in the prior
