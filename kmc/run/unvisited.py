@@ -14,6 +14,7 @@ from kmc.samplers.local_mixture import local_mixture
 from kmc.samplers.tuning import Trials, ends_of, with_step_size
 from kmc.surrogate.coordinates.whitening import whiten_states
 from kmc.surrogate.density import Component, Density
+from kmc.surrogate.jit_state import gradients
 from kmc.surrogate.mass import bulk_depth
 
 # Set by hand; benchmarks/honesty.py shows how many runs are warned of, and how many should be.
@@ -29,6 +30,7 @@ _DRAWS, _BETWEEN = 8, 10  # of each of these chains, and moves between them
 _STAYING = 0.9
 # points between a mode and the draws; nats that s is lower there: a tail only rises
 _ON_WAY, _DIP = 50, 2.0
+_STEP = 0.05  # standard deviations of the draws, of differences for a curvature
 _FEWEST_PER_DIM, _FEWEST_MORE = 2, 2  # draws that show what is far, at least
 _MORE = 2.0  # nats, plus half the dimension: points less deep than that are in the bulk
 _USUAL = 0.95  # quantile of distances between neighboring draws: the usual distance
@@ -48,7 +50,7 @@ def unvisited(
 ) -> list[Unvisited]:
     """Find places far from all draws, one for each surrogate.
 
-    They are as high as the bulk or in a mode of some mass.
+    They are as high as the bulk and not as narrow as to have no mass, or in a mode of some mass.
 
     Parameters
     ----------
@@ -87,9 +89,13 @@ def unvisited(
                 here & _in_bulk(values - component.transport.log_jacobian(x), density.dim)
             )
             high = high[_is_far(white(component.coordinates(x[high])), cKDTree(white(z)))]
+            high = high[np.argsort(-values[high], kind="stable")][:_STARTS]
+            heights = values[high] - component.transport.log_jacobian(x[high])
+            shares = _shares(component, component.coordinates(x[high]), heights, z)
+            high = high[shares > _LEAST_SHARE]
             if not len(high):
                 continue
-            best, share = high[np.argmax(values[high])], 0.0
+            best, share = high[0], 0.0
         else:
             best = np.flatnonzero(here)[best]
         found.append(Unvisited(x[best], float(values[best]), share))
@@ -130,6 +136,26 @@ def _mode(
     return highest, float(
         expit(_log_mass(component, ends[away], most) - _log_mass(component, z[len(states) :]))
     )
+
+
+def _shares(
+    component: Component, z: np.ndarray, heights: np.ndarray, draws: np.ndarray
+) -> np.ndarray:
+    """Estimate the shares (n,) of the mass that is around points z (n, d) of these log-densities.
+
+    The rest is that of draws (k, d). A funnel's neck is high, but narrow by the surrogate's
+    curvature; nothing is wider than the draws.
+    """
+    dim = z.shape[1]
+    root = np.linalg.cholesky(np.cov(draws.T).reshape(dim, dim))
+    steps = _STEP * np.vstack([root.T, -root.T])
+    volumes = np.empty(len(z))
+    for i, point in enumerate(z):
+        slopes = gradients(component.jit_state, point + steps) @ root
+        curvature = (slopes[dim:] - slopes[:dim]) / (2.0 * _STEP)
+        sizes = np.linalg.eigvalsh(0.5 * (curvature + curvature.T))
+        volumes[i] = -0.5 * np.sum(np.log(np.maximum(sizes, 1.0)))
+    return expit(heights + volumes - _levels(component, draws).mean() - 0.5 * dim)
 
 
 def _drawn(

@@ -5,12 +5,16 @@ import pytest
 from scipy import stats
 
 import kmc
+from kmc.run.structure import structured
 from kmc.run.unvisited import unvisited
 from kmc.surrogate.coordinates.funnels import Funnel
 from kmc.surrogate.coordinates.transport import IDENTITY
 from kmc.surrogate.coordinates.whitening import Whitening
 from kmc.surrogate.density import Component, Density
+from kmc.surrogate.emulator.emulated import Emulator
+from kmc.surrogate.process import Seen
 from tests.control_variates.synthetic import gaussian_state
+from tests.run.test_structure import evaluated as outputs_of
 
 CENTERS, SDS, SHARES = np.array([[3.0], [-3.0]]), np.array([1.0, 0.5]), np.array([0.3, 0.7])
 
@@ -93,7 +97,7 @@ def test_a_high_value_far_from_all_draws_is_found_although_chains_of_the_surroga
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_run_says_that_its_draws_miss_a_mode_and_so_do_its_numbers():
     lost = []
-    for seed in (3, 4):
+    for seed in (3, 5):
         rng = np.random.default_rng(seed)
         initial = np.vstack([draws_of(mode, 4, rng, 1.5) for mode in (0, 1)])
         options = {"draws": None, "max_evaluations": 1000, "seed": seed, "progress": False}
@@ -124,3 +128,29 @@ def test_a_funnel_s_neck_is_no_mode():
     assert values.argmax() == 400
     draws = funnel.back(0.3 * rng.standard_normal((1000, 5)))
     assert not unvisited(Density((whole,)), x, values, draws, rng)
+
+
+def test_a_point_that_is_high_and_narrow_is_no_mode():
+    """Where outputs are the data and the noise is nil, there is density, but no mass."""
+    data = np.array([0.3, -1.2])
+    model = kmc.Model(
+        simulator=lambda p: p["x"],
+        likelihood=kmc.likelihoods.Normal(data, sd="noise"),
+        parameters={"x": kmc.Normal(0, 1, shape=2), "noise": kmc.LogNormal(-1, 2)},
+        inputs=["x"],
+    )
+    rng = np.random.default_rng(1)
+    grid = np.linspace(-5.0, 6.0, 2001)
+    variance = 1.0 + np.exp(2.0 * grid)
+    log_density = -0.5 * ((grid + 1.0) ** 2 / 4.0 + 2.0 * np.log(variance) + data @ data / variance)
+    weights = np.exp(log_density - log_density.max())
+    log_noise = rng.choice(grid, 800, p=weights / weights.sum())
+    variance = 1.0 + np.exp(2.0 * log_noise[:, None])
+    noise = np.sqrt(1.0 - 1.0 / variance) * rng.standard_normal((800, 2))
+    draws = np.column_stack([data / variance + noise, log_noise])
+    x = np.vstack([draws[:60], np.append(data, -11.0)])
+    values, outputs = outputs_of(model, x)
+    assert values.argmax() == 60
+    seen = Seen(x, values, draws, np.full(x.shape, np.nan), outputs=outputs)
+    component = Component.of(Emulator(structured(model).structure).first(seen, rng))
+    assert not unvisited(Density((component,)), x, values, draws, rng)
