@@ -129,10 +129,10 @@ class Model:
     depends : mapping of str to sequence of str, optional
         By output, names of the parameters that it depends on, or of their elements, such as
         ``{"subject_1": ["a[0]", "b[0]"], "subject_2": ["a[1]", "b[1]"]}``: it has to be the same
-        whatever the other inputs are. Outputs that are not named depend on all inputs; an array
-        that is the only output is named "y". The surrogate learns outputs from far fewer
-        simulations if each depends on few inputs. If that is wrong it learns less, but draws are
-        exact.
+        whatever the other inputs are. Outputs that are not named depend on all inputs, unless the
+        first simulations show less; an array that is the only output is named "y". The surrogate
+        learns outputs from far fewer simulations if each depends on few inputs. If that is wrong
+        it learns less, but draws are exact.
     save_outputs : bool
         Whether outputs of a simulator are kept with the draws. If False, the groups ``outputs`` and
         ``posterior_predictive`` are left out.
