@@ -331,7 +331,7 @@ def _fit(
         if searches:
             some = np.flatnonzero(counts)
             most = int(np.clip(1.2 * terms_of(dim), *SEARCHED) / data.rows_each)
-            some = some[_representative(data.depths[some], most)]
+            some = some[representative(data.depths[some], most)]
             searched = data.observed(some)
             found = _searched(searched, coordinates, starts, seen.noisy)
             theta, searches = found.hyperparameters, searches - 1
@@ -341,7 +341,7 @@ def _fit(
         some = np.flatnonzero(counts)
         # more would make it inexact; noisy ones are averaged
         if len(some) > SETTINGS.exact and not seen.noisy:
-            some = some[_representative(data.depths[some], SETTINGS.exact)]
+            some = some[representative(data.depths[some], SETTINGS.exact)]
         regression = condition(data.observed(some), coordinates, theta)
         curvature = DENSITY.curvature if counted is None else np.inf
         mean = without_spurious_mass(regression, data.prior, data.bending, curvature)
@@ -622,7 +622,7 @@ def _slopes_along_u(gradients, transport, x):
     return found
 
 
-def _representative(values, most):
+def representative(values, most):
     """Return the indices of at most so many values.
 
     Half of them are the highest, and the others are of all depths.

@@ -53,7 +53,7 @@ from kmc.surrogate.jit_state import gradients
 from kmc.surrogate.known import constrained, log_priors, no_splines
 from kmc.surrogate.mass import deepest, full_depth, tempered_apart
 from kmc.surrogate.mean import bump_gradients, bump_values
-from kmc.surrogate.process import REACH, Process, Seen, near_points
+from kmc.surrogate.process import REACH, Process, Seen, near_points, representative
 from kmc.surrogate.regression import SETTINGS, STARTS, Observations, Regression, condition, fit
 
 TOLERANCE = 0.05
@@ -244,6 +244,8 @@ class Emulator:
         order = np.argsort(depth, kind="stable")
         count = max(int(np.sum(depth < deepest(dim))), min(enough, len(order)))
         rows = order[:count]
+        most = SETTINGS.exact - (0 if self.approximation is None else _CHEAP)
+        rows = rows[representative(-depth[rows], most)]
         data = _Regressed(x[rows], eta[rows], depth[rows])
         information = self._information(data.x[0], data.eta[0]) / temperature
         groups = self.structure.groups

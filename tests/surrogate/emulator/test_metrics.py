@@ -1,6 +1,7 @@
 """Metrics of inputs that an emulator compares, and the temperature that tempers the likelihood."""
 
 import numpy as np
+import pytest
 
 import kmc
 from kmc.run.structure import structured
@@ -12,10 +13,10 @@ from tests.run.test_structure import evaluated
 TIMES = np.linspace(0.0, 1.0, 5)
 
 
-def fitted(outputs, points, draws, searches=3):
-    """How an emulator maps inputs to those of its kernels, after so many searches, or one afresh.
+def emulated(outputs, points, draws, searches):
+    """A model and an emulator of its outputs, after so many searches, or one afresh.
 
-    It is fitted to outputs at points, and inputs are white where draws are.
+    It is fitted at points, and inputs are white where draws are.
     """
     model = kmc.Model(
         simulator=lambda p: outputs(p["x"]),
@@ -30,7 +31,12 @@ def fitted(outputs, points, draws, searches=3):
         process = emulator.again(seen, process, process.regression.hyperparameters, rng)
     if searches == 0:
         process = emulator.beside(seen, process, rng)
-    coordinates = process.regression.coordinates
+    return model, process
+
+
+def fitted(*arguments, searches=3):
+    """How an emulator maps inputs to those of its kernels."""
+    coordinates = emulated(*arguments, searches)[1].regression.coordinates
     return coordinates.whitening @ coordinates.metric
 
 
@@ -49,11 +55,22 @@ def test_a_regression_has_the_metric_of_inputs_that_matter_each_alone():
     into = fitted(lambda x: np.sin(3.0 * x).sum() * (1.0 + TIMES), points, draws, searches=0)
     gram = into @ into.T
     np.testing.assert_allclose(gram - np.diag(np.diag(gram)), 0.0, atol=1e-9 * gram.max())
-    into = fitted(
-        lambda x: np.sin(3.0 * np.linalg.solve(root, x)).sum() * (1.0 + TIMES), *[draws] * 2, 0
-    )
+    white = np.linalg.inv(root)
+    into = fitted(lambda x: np.sin(3.0 * white @ x).sum() * (1.0 + TIMES), draws, draws, searches=0)
     gram = into @ into.T
     assert np.abs(gram - np.diag(np.diag(gram))).max() > 0.1 * gram.max()
+
+
+@pytest.mark.slow
+def test_of_thousands_of_simulations_the_highest_are_exact():
+    rng = np.random.default_rng(5)
+    points = rng.standard_normal((2100, 2))
+    model, process = emulated(lambda x: 0.1 * np.sin(9.0 * x[0] * x[1] + TIMES), points, points, 0)
+    values, _ = evaluated(model, points)
+    high = values > values.max() - full_depth(2)
+    assert high.sum() > 1000
+    errors = np.abs(process.log_density(points[high]) - values[high])
+    assert np.quantile(errors, 0.9) < 0.01
 
 
 def test_without_a_prior_the_temperature_is_that_of_the_whole():
