@@ -54,7 +54,9 @@ class Climbs:
     """Climbs from several starts, side by side.
 
     They are in the non-centered coordinates u of a hierarchy: where the scale of a family of
-    parameters is zero, the density of the parameters themselves is infinite.
+    parameters is zero, the density of the parameters themselves is infinite. Steps gain mass, by
+    the normal approximation around their ends: where parameters follow the data and their noise is
+    nil, the density is high, too, but the volume is small.
 
     Each begins with differences along its inputs, at once along those that no output has in common
     (Curtis, Powell and Reid 1974, On the estimation of sparse Jacobian matrices). Then a step ends
@@ -133,7 +135,7 @@ class Climbs:
     def overtaken(self, most: int) -> np.ndarray:
         """Return at most so many points (k, d) of climbs that wait: each may end in another mode.
 
-        Those that promise the highest values come first.
+        Those that promise the most mass come first.
         """
         waiting = [one for one in self._next() if one[0].n_steps >= 0]
         waiting.sort(key=lambda one: -(one[0].mass + one[0].promised))
