@@ -225,7 +225,7 @@ def main() -> None:
         "--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET"
     )
     parser.add_argument("--budget", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", nargs=2, type=int, default=[1, 3], metavar=("FIRST", "END"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -238,7 +238,7 @@ def main() -> None:
     done = {tuple(row[name] for name in COLUMNS[:4]) for row in rows()}
     cells = [
         (entry, name, options.budget, seed)
-        for seed in range(1, options.seeds + 1)
+        for seed in range(*options.seeds)
         for entry in options.entries
         for name in options.targets
         if (entry, name, options.budget, seed) not in done
