@@ -401,22 +401,24 @@ def _inverted(parts: list[ReplicateEstimate], level: np.ndarray, i: np.ndarray) 
             [np.interp(p, shapes[j][1], shapes[j][0]) for p, j in zip(u, i, strict=True)]
         )
 
-    def below(limits):
-        return together([part.below(i, limits) for part in parts])
+    def below(rows, u):
+        return together([part.below(i[rows], at(u)[rows]) for part in parts])
 
     low, high = np.zeros_like(level), np.ones_like(level)
     at_low, at_high = -level, 1.0 - level
     side = np.zeros_like(level)  # that moved last
     best, least, error = level, np.full_like(level, np.inf), np.zeros_like(level)
+    off, squared = np.empty_like(level), np.empty_like(level)
     for _ in range(_MOST_STEPS):
+        rows = np.flatnonzero((least > _CLOSE * error) & (high - low >= _NARROW))
+        if not len(rows):
+            break
         u = (low * at_high - high * at_low) / (at_high - at_low)
-        found = below(at(u))
-        off = found.mean - level
+        found = below(rows, u)
+        off[rows], squared[rows] = found.mean - level[rows], found.squared_error
         nearer = np.abs(off) < least
         best, least = np.where(nearer, u, best), np.where(nearer, np.abs(off), least)
-        error = np.where(nearer, np.sqrt(found.squared_error), error)
-        if np.all((least <= _CLOSE * error) | (high - low < _NARROW)):
-            break
+        error = np.where(nearer, np.sqrt(squared), error)
 
         under = off < 0.0
         kept_low, kept_high = (
@@ -429,8 +431,10 @@ def _inverted(parts: list[ReplicateEstimate], level: np.ndarray, i: np.ndarray) 
 
     # The error by the slope of the corrected function or of the surrogate's, the smaller one: the
     # former has jumps.
-    first, last = (at(np.clip(best + sign * error, 0.0, 1.0)) for sign in (-1, 1))
-    rise = below(last).mean - below(first).mean
+    ends = [np.clip(best + sign * error, 0.0, 1.0) for sign in (-1, 1)]
+    every = np.arange(len(level))
+    rise = below(every, ends[1]).mean - below(every, ends[0]).mean
+    first, last = map(at, ends)
     known = (least <= error) & (error > 0.0) & (rise > 0.0) & (last > first)
     width = np.where(
         known, (last - first) * np.maximum(error / np.where(known, rise, 1.0), 0.5), np.nan
