@@ -3,10 +3,16 @@ r"""Prior covariances of values and gradients: a quadratic, a bent function and 
 In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ)/d is m², and with r
 = √5 |u - u'|/l,
 
-.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + \psi \cdot \psi' / s)^p
+.. math:: k(z, z') = a^2 q(z, z') + c^2 (1 + \psi \cdot \psi' / s)^p
           + b^2 (1 + r + r^2/3) e^{-r}
 
-The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for
+.. math:: q(z, z') = 1 + 2 z \cdot z' / 3 + w (z \cdot z' / 3)^2
+          + (1 - w) \sum_i (v_i v_i' / 3)^2
+
+The first kernel spans all polynomials of degree two, v_i being z along the i-th parameter. Most of
+the many products of two parameters are small in most models, and squares are not: products have the
+prior variance w where squares have 1. (With w = 1, q = (1 + z·z'/3)², and a quadratic is known only
+after as many values as it has coefficients.) The second kernel is for
 functions that are bent, in one of two ways. Without scales ψ = u, p = 4 and s = 3m²: polynomials of
 degree four, mostly in the directions that the metric stretches. With a scale e = exp(ρ·z) it spans
 products of two of 1, z_i, e and e z_i (p = 2, s = 3): the logarithm of a scale is a coordinate of
@@ -55,6 +61,11 @@ class Coordinates:
         """The gradients along z of the logarithms of all scales, (k, d)."""
         rows = [rate * self.inverse[:, j] for j, rate in self.scales]
         return np.array(rows).reshape(len(rows), len(self.center))
+
+    @cached_property
+    def axes(self) -> np.ndarray:
+        """The directions in z of the parameters, columns (d, d) of unit length."""
+        return self.inverse / np.linalg.norm(self.inverse, axis=0)
 
     def map(self, x: np.ndarray) -> np.ndarray:
         """Return z at the rows of x (n, d)."""
@@ -176,6 +187,7 @@ class Hyperparameters(NamedTuple):
     matern: float  # b
     length: float  # l
     noise: float  # s
+    products: float = -2.3  # w
 
 
 class Places(NamedTuple):
@@ -187,7 +199,13 @@ class Places(NamedTuple):
     z: np.ndarray  # (n + k, d)
     metric: np.ndarray  # (d, d)
     rates: np.ndarray  # (k, d), of scales
+    axes: np.ndarray  # (d, d), columns: directions of the parameters
     values: int  # n
+
+    @classmethod
+    def of(cls, z: np.ndarray, coordinates: Coordinates, values: int) -> Places:
+        """Return the places of so many values, and gradients at the other rows of z (n + k, d)."""
+        return cls(z, coordinates.metric, coordinates.rates, coordinates.axes, values)
 
     @property
     def u(self) -> np.ndarray:
@@ -246,12 +264,12 @@ class Places(NamedTuple):
 
 def values_at(z: np.ndarray, coordinates: Coordinates) -> Places:
     """Return the places of values at the rows of z (n, d)."""
-    return Places(z, coordinates.metric, coordinates.rates, len(z))
+    return Places.of(z, coordinates, len(z))
 
 
 def gradients_at(z: np.ndarray, coordinates: Coordinates) -> Places:
     """Return the places of gradients at the rows of z (n, d)."""
-    return Places(z, coordinates.metric, coordinates.rates, 0)
+    return Places.of(z, coordinates, 0)
 
 
 def distances_between(a: Places, b: Places) -> np.ndarray:
@@ -259,21 +277,51 @@ def distances_between(a: Places, b: Places) -> np.ndarray:
     return squared_distances(a.u, b.u)
 
 
-def quadratic_covariance(a: Places, b: Places) -> np.ndarray:
-    """Return the covariances by t², t = 1 + z·z'/3, shape (a.size, b.size).
+def quadratic_covariance(a: Places, b: Places) -> tuple[np.ndarray, np.ndarray]:
+    """Return two parts of q at w: the first one, and what w times is added to it.
 
-    ∂t²/∂z'_j = 2 t z_j / 3 and ∂²t²/∂z_i∂z'_j = 2 (z'_i z_j / 9 + t δ_ij / 3).
+    With t = z·z'/3 and p_i = v_i v_i'/3 they are 1 + 2t + Σ p_i² and t² - Σ p_i², each of shape
+    (a.size, b.size). The derivatives of v along z are the axes A. So ∂t²/∂z'_j = 2 t z_j/3,
+    ∂²t²/∂z_i∂z'_j = 2 (z'_i z_j/9 + t δ_ij/3), and ∂p_k²/∂z'_j = 2 p_k v_k A_jk/3,
+    ∂²p_k²/∂z_i∂z'_j = 4 p_k A_ik A_jk/3.
     """
-    t = 1.0 + a.z @ b.z.T / SHRINK
+    t, own, other = a.z @ b.z.T / SHRINK, a.z @ a.axes, b.z @ a.axes
     n, m, dim = a.values, b.values, a.z.shape[1]
-    values = t[:n, :m] ** 2
+    linear = 1.0 + 2.0 * t[:n, :m]
+    squares = (own[:n] / SHRINK) ** 2 @ (other[:m] ** 2).T
+    products = t[:n, :m] ** 2
     if n == len(a.z) and m == len(b.z):
-        return values
-    right = 2.0 / SHRINK * t[:n, m:, None] * a.z[:n, None, :]
-    left = 2.0 / SHRINK * t[n:, :m, None] * b.z[None, :m, :]
-    both = 2.0 / SHRINK**2 * a.z[n:, None, None, :] * b.z[None, m:, :, None]
-    both = both + 2.0 / SHRINK * t[n:, m:, None, None] * np.eye(dim)
-    return _joined(values, right, left, both)
+        return linear + squares, products - squares
+    eye = np.broadcast_to(np.eye(dim), (len(a.z) - n, len(b.z) - m, dim, dim))
+    left, right = b.z[None, :m, :], a.z[:n, None, :]
+    scale = 2.0 / SHRINK
+    linear = _joined(
+        linear,
+        np.broadcast_to(scale * right, (n, len(b.z) - m, dim)),
+        np.broadcast_to(scale * left, (len(a.z) - n, m, dim)),
+        scale * eye,
+    )
+    products = _joined(
+        products,
+        scale * t[:n, m:, None] * right,
+        scale * t[n:, :m, None] * left,
+        scale / SHRINK * a.z[n:, None, None, :] * b.z[None, m:, :, None]
+        + scale * t[n:, m:, None, None] * eye,
+    )
+    scale /= SHRINK
+    each = own[n:, None, None] * other[None, m:, None] * a.axes
+    squares = _joined(
+        squares,
+        scale * (own[:n, None] ** 2 * other[None, m:]) @ a.axes.T,
+        scale * (own[n:, None] * other[None, :m] ** 2) @ a.axes.T,
+        2.0 * scale * each @ a.axes.T,
+    )
+    return linear + squares, products - squares
+
+
+def of_squares(weights: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """Return matrices Q (d, d, r) with zᵀQz the sum of weights (d, r) times v²."""
+    return np.einsum("il,lr,jl->ijr", axes, weights, axes)
 
 
 def bent_covariance(a: Places, b: Places) -> np.ndarray:
@@ -343,8 +391,9 @@ def matern_covariance(
 def covariance(theta: Hyperparameters, a: Places, b: Places) -> np.ndarray:
     """Return the prior covariances, shape (a.size, b.size)."""
     matern, _ = matern_covariance(a, b, np.exp(theta.length), distances_between(a, b))
+    quadratic, products = quadratic_covariance(a, b)
     return (
-        np.exp(2.0 * theta.quadratic) * quadratic_covariance(a, b)
+        np.exp(2.0 * theta.quadratic) * (quadratic + np.exp(theta.products) * products)
         + np.exp(2.0 * theta.bent) * bent_covariance(a, b)
         + np.exp(2.0 * theta.matern) * matern
     )
@@ -353,20 +402,25 @@ def covariance(theta: Hyperparameters, a: Places, b: Places) -> np.ndarray:
 def variances(theta: Hyperparameters, a: Places) -> np.ndarray:
     """Return the diagonal of :func:`covariance` of places with themselves."""
     matern, _ = matern_variances(a, np.exp(theta.length))
+    quadratic, products = quadratic_variances(a)
     return (
-        np.exp(2.0 * theta.quadratic) * quadratic_variances(a)
+        np.exp(2.0 * theta.quadratic) * (quadratic + np.exp(theta.products) * products)
         + np.exp(2.0 * theta.bent) * bent_variances(a)
         + np.exp(2.0 * theta.matern) * matern
     )
 
 
-def quadratic_variances(a: Places) -> np.ndarray:
-    """Return the diagonal of :func:`quadratic_covariance` of places with themselves."""
-    norms = np.einsum("ij,ij->i", a.z, a.z)
-    n = a.values
-    t = 1.0 + norms[n:, None] / SHRINK
-    slopes = 2.0 / SHRINK**2 * a.z[n:] ** 2 + 2.0 / SHRINK * t
-    return np.concatenate([(1.0 + norms[:n] / SHRINK) ** 2, slopes.ravel()])
+def quadratic_variances(a: Places) -> tuple[np.ndarray, np.ndarray]:
+    """Return the diagonals of :func:`quadratic_covariance` of places with themselves."""
+    t, own = np.einsum("ij,ij->i", a.z, a.z) / SHRINK, a.z @ a.axes
+    n, dim, scale = a.values, a.z.shape[1], 2.0 / SHRINK
+    along_linear = np.full((len(a.z) - n) * dim, scale)
+    along_products = scale / SHRINK * a.z[n:] ** 2 + scale * t[n:, None]
+    along_squares = 2.0 * scale / SHRINK * own[n:] ** 2 @ (a.axes**2).T
+    linear = np.concatenate([1.0 + 2.0 * t[:n], along_linear])
+    products = np.concatenate([t[:n] ** 2, along_products.ravel()])
+    squares = np.concatenate([np.sum(own[:n] ** 4, axis=1) / SHRINK**2, along_squares.ravel()])
+    return linear + squares, products - squares
 
 
 def bent_variances(a: Places) -> np.ndarray:

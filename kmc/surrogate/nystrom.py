@@ -38,6 +38,7 @@ from kmc.surrogate.covariance import (
     factorized,
     matern_covariance,
     matern_variances,
+    of_squares,
 )
 from kmc.surrogate.mean import Mean, polynomial_at
 
@@ -57,7 +58,7 @@ class LowRank:
         self.places, self.targets, self.noise = places, targets, noise
         self.ones = (np.arange(places.size) < places.values).astype(float)
         chosen = pivots(Matern52(float(length)), places.u, landmarks)
-        self.landmarks = Places(places.z[chosen], places.metric, places.rates, len(chosen))
+        self.landmarks = places._replace(z=places.z[chosen], values=len(chosen))
         self.polynomials = quadratic_features(places)
         self.cross = Pairs.of(places, self.landmarks)
         self.inner = Pairs.of(self.landmarks, self.landmarks)
@@ -115,10 +116,14 @@ class LowRank:
         inverse_diagonal = 1.0 / noise - np.einsum("ij,ij->j", whitened, whitened)
         diagonal = outputs * (inverse_diagonal - at.k1**2 / precision)
         diagonal -= np.einsum("ij,ij->i", alpha, alpha) + outputs * left / noise**2
+        dim, w = places.z.shape[1], np.exp(theta.products)
+        by_products = by_column[1 + dim : n_polynomials - dim].sum()
+        by_squares = by_column[n_polynomials - dim : n_polynomials].sum()
         gradient = [
             by_column[:n_polynomials].sum(),
             *by_sections,
             np.exp(2.0 * theta.noise) * diagonal.sum(),
+            0.5 * (by_products - w / (1.0 - w) * by_squares),
         ]
         return float(value), np.array(gradient)
 
@@ -146,7 +151,7 @@ class _LowRankSolved:
                 "ij,ij->i", self.bumps, self.bumps
             )
             self.noise = self.noise + np.maximum(left, 0.0)
-        self.polynomials = np.exp(theta.quadratic) * posterior.polynomials
+        self.polynomials = posterior.polynomials * polynomial_scales(theta, posterior.places)
         self.features = np.column_stack([self.polynomials, self.bumps])
         self.lower = _normal_factor(self.features, self.noise)
         self.k1 = self.inverse_times(posterior.ones[:, None])[:, 0]
@@ -159,8 +164,9 @@ class _LowRankSolved:
         """See :class:`kmc.surrogate.regression.Solved`."""
         constant, weights = self._solve(self.features, self.lower, self.posterior.targets)
         split = self.polynomials.shape[1]
+        scales = polynomial_scales(self.theta, self.posterior.places)
         more, linear, quadratic = polynomial_of(
-            np.exp(self.theta.quadratic) * weights[:split], self.posterior.places.z.shape[1]
+            scales[:, None] * weights[:split], self.posterior.places.axes
         )
         return self._joined(constant + more, linear, quadratic, weights[split:])
 
@@ -175,7 +181,7 @@ class _LowRankSolved:
         """See :class:`kmc.surrogate.regression.Solved`."""
         cross = Pairs.of(places, self.posterior.landmarks).sections(self.theta)
         bumps = _whitened(self.root, cross.values)
-        polynomials = np.exp(self.theta.quadratic) * quadratic_features(places)
+        polynomials = quadratic_features(places) * polynomial_scales(self.theta, places)
         features = np.column_stack([polynomials, bumps])
 
         # What is known: all features; what is added: their posterior covariance, and that of the
@@ -251,31 +257,51 @@ def _sections(theta, bent, matern, by_length):
 
 
 def quadratic_features(places: Places) -> np.ndarray:
-    """Return Φ with ΦΦᵀ the quadratic kernel: 1, √(2/3) z_i, z_i²/3 and √2 z_i z_j/3 (i < j)."""
-    n, dim = places.values, places.z.shape[1]
+    """Return Φ: 1, √(2/3) z_i, z_i²/3, √2 z_i z_j/3 (i < j) and v_i²/3.
+
+    With the scales S of :func:`polynomial_scales`, ΦS²Φᵀ is the quadratic kernel.
+    """
+    n, dim, axes = places.values, places.z.shape[1], places.axes
     first, second = np.triu_indices(dim)
     scale = np.where(first == second, 1.0, np.sqrt(2.0)) / SHRINK
     z, slope_z = places.z[:n], places.z[n:]
     linear = np.sqrt(2.0 / SHRINK)
-    values = np.column_stack([np.ones(n), linear * z, scale * z[:, first] * z[:, second]])
+    squares = (z @ axes) ** 2 / SHRINK
+    values = np.column_stack([np.ones(n), linear * z, scale * z[:, first] * z[:, second], squares])
     eye = np.eye(dim)
     # ∂(z_i z_j)/∂z_l = δ_il z_j + δ_jl z_i
     products = eye[:, first] * slope_z[:, None, second] + eye[:, second] * slope_z[:, None, first]
     k = len(slope_z)
     slopes = np.concatenate(
-        [np.zeros((k, dim, 1)), np.broadcast_to(linear * eye, (k, dim, dim)), scale * products],
+        [
+            np.zeros((k, dim, 1)),
+            np.broadcast_to(linear * eye, (k, dim, dim)),
+            scale * products,
+            2.0 / SHRINK * (slope_z @ axes)[:, None] * axes,
+        ],
         axis=2,
     )
     return np.vstack([values, slopes.reshape(k * dim, values.shape[1])])
 
 
-def polynomial_of(weights: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def polynomial_scales(theta: Hyperparameters, places: Places) -> np.ndarray:
+    """Return a, a √w for products and a √(1 - w) for v_i², (p,)."""
+    dim, w = len(places.axes), np.exp(theta.products)
+    parts = (1 + dim, 1.0), (dim * (dim + 1) // 2, w), (dim, 1.0 - w)
+    return np.exp(theta.quadratic) * np.concatenate([np.full(n, np.sqrt(v)) for n, v in parts])
+
+
+def polynomial_of(
+    weights: np.ndarray, axes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return constant, b and Q of :func:`quadratic_features` with weights (p, outputs)."""
+    dim = len(axes)
     first, second = np.triu_indices(dim)
     scale = np.where(first == second, 1.0, np.sqrt(0.5)) / SHRINK
     quadratic = np.zeros((dim, dim, weights.shape[1]))
-    quadratic[first, second] = scale[:, None] * weights[1 + dim :]
+    quadratic[first, second] = scale[:, None] * weights[1 + dim : -dim]
     quadratic[second, first] = quadratic[first, second]
+    quadratic += of_squares(weights[-dim:], axes) / SHRINK
     return weights[0], np.sqrt(2.0 / SHRINK) * weights[1 : 1 + dim], quadratic
 
 

@@ -679,7 +679,10 @@ def _jit_state(mean, highest, ceiling, reach):
 def _shifted(theta, shift):
     """Return hyperparameters in units of another temperature."""
     return Hyperparameters(
-        *(value if name == "length" else value + shift for name, value in theta._asdict().items())
+        *(
+            value if name in ("length", "products") else value + shift
+            for name, value in theta._asdict().items()
+        )
     )
 
 

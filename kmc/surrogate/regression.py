@@ -4,9 +4,9 @@ r"""Gaussian-process regression: values, known gradients and noisy values in one
 
 with an unknown constant m, and f a Gaussian process with the covariances of
 :mod:`kmc.surrogate.covariance`. The noise of a value has the variance s² + n_i²: s is learned, and
-n_i is known. The logarithms of the amplitudes a, b and c, of the length l and of s maximize the
-marginal likelihood, in which m is integrated out. Several outputs at the same places share the
-hyperparameters and one factorization.
+n_i is known. The logarithms of the amplitudes a, b and c, of the length l, of s and of the variance
+w of products maximize the marginal likelihood, in which m is integrated out. Several outputs at the
+same places share the hyperparameters and one factorization.
 
 The likelihood also chooses scales: coordinates whose exponentials multiply others. In hierarchical
 models, and in most with an unknown noise, a coordinate is the logarithm of a scale. A kernel
@@ -39,6 +39,7 @@ from kmc.surrogate.covariance import (
     factorized,
     inverted,
     matern_covariance,
+    of_squares,
     quadratic_covariance,
     values_at,
     variances,
@@ -57,12 +58,12 @@ class Settings:
     """Points that span the Matérn kernel beyond it; the time of a fit grows with their square."""
     tolerance: float = 1e-5
     """Relative change of the log-likelihood at which L-BFGS ends: as a rule less than 0.01 nats."""
-    lower: tuple[float, ...] = (-1.0, -12.0, -6.0, -2.5, -9.2)
-    """Least log a (nats), c (nats), b (nats), l (standard deviations) and s (nats). An amplitude of
-    the quadratic below 0.4 nats would let noise explain everything; s = 1e-4 nats is far below what
-    matters.
+    lower: tuple[float, ...] = (-1.0, -12.0, -6.0, -2.5, -9.2, -4.0)
+    """Least log a (nats), c (nats), b (nats), l (standard deviations), s (nats) and w. An amplitude
+    of the quadratic below 0.4 nats would let noise explain everything; s = 1e-4 nats is far below
+    what matters.
     """
-    upper: tuple[float, ...] = (9.0, 5.0, 9.0, 4.0, 1.1)
+    upper: tuple[float, ...] = (9.0, 5.0, 9.0, 4.0, 1.1, -0.01)
     """Greatest ones: with s above 3 nats nothing is learned."""
 
 
@@ -125,7 +126,7 @@ class Observations:
         z = coordinates.map(self.points)
         if self.gradient_points is not None:
             z = np.vstack([z, coordinates.map(self.gradient_points)])
-        return Places(z, coordinates.metric, coordinates.rates, len(self.points))
+        return Places.of(z, coordinates, len(self.points))
 
     def targets(self, coordinates: Coordinates) -> np.ndarray:
         """Return values, then gradients along z, shape (n + k d, outputs)."""
@@ -283,7 +284,7 @@ class Exact:
 
     def __init__(self, places: Places, targets: np.ndarray, noise: np.ndarray):
         self.places, self.targets, self.noise = places, targets, noise
-        self.quadratic = quadratic_covariance(places, places)
+        self.quadratic, self.products = quadratic_covariance(places, places)
         self.bent = bent_covariance(places, places)
         self.distances = distances_between(places, places)
         # The constant is seen by values, not by gradients.
@@ -295,7 +296,8 @@ class Exact:
 
     def negative_log_likelihood(self, theta: Hyperparameters) -> tuple[float, np.ndarray]:
         """See :class:`Posterior`."""
-        quadratic = np.exp(2.0 * theta.quadratic) * self.quadratic
+        products = np.exp(2.0 * theta.quadratic + theta.products) * self.products
+        quadratic = np.exp(2.0 * theta.quadratic) * self.quadratic + products
         matern, by_length = matern_covariance(
             self.places, self.places, np.exp(theta.length), self.distances
         )
@@ -323,6 +325,7 @@ class Exact:
             np.vdot(slope, matern),
             0.5 * np.vdot(slope, by_length),
             np.exp(2.0 * theta.noise) * np.trace(slope),
+            0.5 * np.vdot(slope, products),
         ]
         return float(value), np.array(gradient)
 
@@ -344,7 +347,8 @@ class ExactSolved:
         self.sections = (
             np.exp(2.0 * theta.matern) * matern + np.exp(2.0 * theta.bent) * posterior.bent
         )
-        total = np.exp(2.0 * theta.quadratic) * posterior.quadratic + self.sections
+        quadratic = posterior.quadratic + np.exp(theta.products) * posterior.products
+        total = np.exp(2.0 * theta.quadratic) * quadratic + self.sections
         self.lower = factorized(total, self.noise_variances)
         self.k1 = linalg.cho_solve((self.lower, True), self.ones)
 
@@ -356,11 +360,14 @@ class ExactSolved:
         z, slope_z = places.z[:n], places.z[n:]
         values, slopes = alpha[:n], alpha[n:].reshape(len(slope_z), dim, alpha.shape[1])
 
-        # The expanded quadratic kernel: Σ α_j (1 + z·z_j/3)², and derivatives of it for gradients.
+        # The expanded quadratic kernel: Σ α_j q(z, z_j), and derivatives of it for gradients.
         constant = constant + scale * values.sum(axis=0)
         linear = scale * 2.0 / SHRINK * (z.T @ values + slopes.sum(axis=0))
         mixed = np.einsum("ki,kjr->ijr", slope_z, slopes)
-        quadratic = np.einsum("ni,nr,nj->ijr", z, values, z) + mixed + mixed.transpose(1, 0, 2)
+        products = np.einsum("ni,nr,nj->ijr", z, values, z) + mixed + mixed.transpose(1, 0, 2)
+        squares = np.einsum("il,ijr,jl->lr", places.axes, products, places.axes)
+        w = np.exp(self.theta.products)
+        quadratic = w * products + (1.0 - w) * of_squares(squares, places.axes)
         return self._joined(constant, linear, scale / SHRINK**2 * quadratic, alpha)
 
     def around(self, linear: np.ndarray, quadratic: np.ndarray) -> Mean:

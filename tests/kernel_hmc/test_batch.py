@@ -183,7 +183,7 @@ def test_a_run_draws_from_a_mode_that_one_start_is_near(climbs, monkeypatch):
     if not climbs:
         monkeypatch.setattr("kmc.kernel_hmc.learning.AT_THE_END", ())
     start = np.vstack(
-        [np.random.default_rng(8).standard_normal((3, 2)), FAR + np.array([2.5, 0.0])]
+        [np.random.default_rng(8).standard_normal((3, 2)), FAR + np.array([4.0, 0.0])]
     )
     idata = kmc.sample(
         two_modes, dim=2, initial=start, draws=None, max_evaluations=500, seed=3, progress=False

@@ -12,7 +12,12 @@ def kernel(x, y, theta, coordinates):
     z = (x - coordinates.center) @ coordinates.whitening
     w = (y - coordinates.center) @ coordinates.whitening
     u, v = z @ coordinates.metric, w @ coordinates.metric
-    quadratic = np.exp(2 * theta.quadratic) * (1 + z @ w / 3) ** 2
+    axes = range(len(z))
+    own, there = ([along_axis(place, j, coordinates) for j in axes] for place in (z, w))
+    squares = sum((own[j] * there[j] / 3) ** 2 for j in axes)
+    share = np.exp(theta.products)
+    quadratic = 1 + 2 * z @ w / 3 + share * (z @ w / 3) ** 2 + (1 - share) * squares
+    quadratic *= np.exp(2 * theta.quadratic)
     if coordinates.scales:
         product = z @ w
         for j, rate in coordinates.scales:
@@ -24,6 +29,12 @@ def kernel(x, y, theta, coordinates):
         bent = np.exp(2 * theta.bent) * (1 + u @ v / (3 * square)) ** 4
     r = np.sqrt(5 * np.sum((u - v) ** 2)) / np.exp(theta.length)
     return quadratic + bent + np.exp(2 * theta.matern) * (1 + r + r**2 / 3) * np.exp(-r)
+
+
+def along_axis(z, j, coordinates):
+    """z along the direction in which the j-th parameter grows."""
+    rise = np.linalg.inv(coordinates.whitening)[:, j]
+    return z @ rise / np.linalg.norm(rise)
 
 
 def along(f, x, direction):

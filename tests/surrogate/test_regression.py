@@ -14,7 +14,7 @@ from kmc.surrogate.regression import Observations, Settings, condition, fit
 from kmc.surrogate.regression import _posterior as posterior_of
 from tests.oracles import gaussian_process as oracle
 
-THETA = Hyperparameters(0.4, -1.2, 0.9, 0.3, -1.5)
+THETA = Hyperparameters(0.4, -1.2, 0.9, 0.3, -1.5, -0.7)
 EXACT = Settings()
 LOW_RANK = Settings(exact=1, landmarks=10_000)  # all points are landmarks
 
@@ -111,7 +111,9 @@ def test_the_gradient_of_the_likelihood_is_that_of_differences(settings, k, outp
         return posterior.negative_log_likelihood(Hyperparameters(*theta))[0]
 
     h = 1e-5
-    differences = [(value(THETA + h * e) - value(THETA - h * e)) / (2 * h) for e in np.eye(5)]
+    differences = [
+        (value(THETA + h * e) - value(THETA - h * e)) / (2 * h) for e in np.eye(len(THETA))
+    ]
     np.testing.assert_allclose(gradient, differences, rtol=1e-5, atol=1e-6)
 
 
@@ -185,10 +187,14 @@ def test_predictions_are_those_of_scikit_learn():
     coordinates = Coordinates(np.zeros(3), np.eye(3), np.eye(3))
     theta = Hyperparameters(0.2, -1.0, 0.5, 0.1, -2.0)
     ours = condition(Observations(points, values), coordinates, theta)
-    a, c, b, length, s = np.exp(theta)
+    a, c, b, length, s, w = np.exp(theta)
     linear = gp.kernels.DotProduct(np.sqrt(3.0), "fixed")  # 3 + x·y
+    squares = gp.kernels.PairwiseKernel(metric=lambda x, y, **_: x**2 @ y**2)
+    # 1 + 2 x·y / 3 + Σ (x_i y_i / 3)²
+    plain = 2.0 / 3.0 * gp.kernels.DotProduct(np.sqrt(1.5), "fixed") + 1.0 / 9.0 * squares
     kernel = (
-        (a / 3.0) ** 2 * linear**2
+        w * (a / 3.0) ** 2 * linear**2
+        + (1.0 - w) * a**2 * plain
         + (c / 9.0) ** 2 * linear**4
         + b**2 * gp.kernels.Matern(length, nu=2.5)
     )

@@ -62,7 +62,8 @@ distance from the data in standard errors."""
 
 _UNSEEN = 1e-4  # standard errors: kernels whose sum is smaller are left out
 _SEARCHED = 400  # most points of a search for hyperparameters
-_SETTINGS = replace(SETTINGS, lower=(-6.0, *SETTINGS.lower[1:]))  # of outputs, not nats
+# Of outputs, not nats. Products of inputs are as large as squares in simulators.
+_SETTINGS = replace(SETTINGS, lower=(-6.0, *SETTINGS.lower[1:-1], SETTINGS.upper[-1]))
 _CHEAP = 300  # most points of a cheap simulator in a regression
 
 
