@@ -147,9 +147,10 @@ def expectations(
     give are the answers and their errors, labelled by the attribute "method". A fifth of the values
     is left out at first, and tells how far errors can be believed; functions behind the edge of the
     support are zero where the nearest of resampled evaluations is. Answers are right as far as the
-    regression is. Where the log-density is not known to half a nat, 20 draws and more are used
-    instead, as above. A run of at most 1,000 evaluations whose surrogate is not used is answered
-    for in the same way, if the density is positive at all of them and known to half a nat.
+    regression is. Where the log-density is not known to half a nat, or a tenth of the posterior may
+    be beyond all evaluations, as there are fewer than 10 d, errors are rough, and 20 draws and more
+    are used instead, as above. A run of at most 1,000 evaluations whose surrogate is not used is
+    answered for in the same way, if the density is positive at all of them and known to half a nat.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not
     included.

@@ -20,7 +20,7 @@ from kmc.control_variates.replicate import bennett
 from kmc.convergence import squared_error
 from kmc.interrupts import uninterrupted
 from kmc.kernel_hmc.learning import SETTINGS, Learning
-from kmc.kernel_hmc.stopping import MOST
+from kmc.kernel_hmc.stopping import MOST, unseen
 from kmc.posterior.results import Result
 from kmc.samplers.local_mixture import draw_from, local_mixture, log_densities
 from kmc.surrogate.emulator.structure import candidates
@@ -36,6 +36,9 @@ LARGEST_SE = 0.5
 
 Its true error may be several times that.
 """
+
+MOST_UNSEEN = 0.1
+"""Share of a posterior: if more may be beyond all evaluations, errors are rough."""
 
 # nobody evaluates where the regression knows nothing, so no draws are there
 _SETTINGS = replace(SETTINGS, slope=10.0)
@@ -117,6 +120,7 @@ class Table:
     errors: np.ndarray  # (m,), of the log-density, in nats
     n_in_front: int  # draws in front of the edges of the support
     independent: float  # of the draws
+    unseen: float  # share of the posterior that may be beyond all evaluations
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -143,7 +147,7 @@ class Table:
     @property
     def is_rough(self) -> bool:
         """Return whether the density is so uncertain that errors from the functions are rough."""
-        return self.error > LARGEST_SE
+        return self.error > LARGEST_SE or self.unseen > MOST_UNSEEN
 
     @property
     def log_masses(self) -> np.ndarray:
@@ -205,7 +209,9 @@ class Learned:
         between = squared_error(x.reshape(_BLOCKS, -1, x.shape[1]).mean(axis=1)[None])
         independent = float(np.clip(np.min(x.var(axis=0) / between), 1.0, len(x)))
         in_front = int(np.sum(~self._is_behind(z)))
-        return Table(x, log_weights, errors, max(in_front, 1), independent)
+        # that of an emulator is known from its outputs
+        beyond = 0.0 if process.reaches_far else unseen(self.n_values, x.shape[1])
+        return Table(x, log_weights, errors, max(in_front, 1), independent, beyond)
 
     def _edges(self, z, wall):
         """Return 0 in front of the edge of each function, and far less behind it, (functions, k).
@@ -264,7 +270,12 @@ class Learned:
                 f"The density is zero at {np.sum(~self._finite)} evaluations: errors at the edge "
                 "of the support may be larger than the stated ones."
             )
-        if table.is_rough:
+        if table.unseen > MOST_UNSEEN:
+            said.append(
+                f"With so few evaluations, {table.unseen:.0%} of the posterior may be beyond all "
+                "of them: the stated errors are rough."
+            )
+        elif table.is_rough:
             said.append(
                 f"The log-density is known to {table.error:.1f} nats at best where the posterior "
                 "is: the stated errors are rough."

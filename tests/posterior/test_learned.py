@@ -260,6 +260,16 @@ def test_no_mass_is_where_nothing_is_known():
     assert unknown.any() and np.all(lost[unknown] > 5.0 * TRUSTED)
 
 
+def test_errors_are_rough_where_a_tenth_of_the_posterior_may_be_beyond_all_evaluations():
+    """Also if the log-density is known where they are: by them, a bend elsewhere is not."""
+    density = Banana(8)
+    result = kmc.sample(density, dim=8, draws=None, max_evaluations=50, seed=1, progress=False)
+    truth = density.sample(np.random.default_rng(3), 100_000)
+    with pytest.warns(kmc.KmcWarning, match=r"1[0-9]% of the posterior may be beyond all of them"):
+        found = kmc.expectations(result, progress=False)
+    assert np.max(np.abs(np.log(found["sd"].values / truth.std(axis=0)))) > 1.0
+
+
 def test_answers_share_a_regression_and_do_not_depend_on_their_order(monkeypatch):
     """The last regression is kept for the same evaluations and seed."""
     made = []
@@ -299,7 +309,7 @@ def test_errors_that_cancel_in_the_mass_are_errors():
     are alike.
     """
     away = np.random.default_rng(1).standard_normal((100, 4000))
-    table = Table(np.zeros((4000, 2)), away, np.ones(4000), 4000, 4000.0)
+    table = Table(np.zeros((4000, 2)), away, np.ones(4000), 4000, 4000.0, 0.0)
     assert table.log_masses.std() < 0.1 and table.is_rough
 
 
