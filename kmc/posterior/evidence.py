@@ -160,7 +160,7 @@ def evidence(
     A run with fewer than 100 draws is answered for by functions that its evaluations allow, as by
     :func:`kmc.expectations`: the evidence and its error are the mean and the standard deviation of
     their integrals. So is one of at most 1,000 evaluations whose surrogate is in doubt, if the
-    density is positive at all of them and known to half a nat.
+    density is positive at all of them and errors not rough.
 
     A mode that no evaluation has found is not included.
 

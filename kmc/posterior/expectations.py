@@ -150,7 +150,7 @@ def expectations(
     regression is. Where the log-density is not known to half a nat, or a tenth of the posterior may
     be beyond all evaluations, as there are fewer than 10 d, errors are rough, and 20 draws and more
     are used instead, as above. A run of at most 1,000 evaluations whose surrogate is not used is
-    answered for in the same way, if the density is positive at all of them and known to half a nat.
+    answered for in the same way, if the density is positive at all of them and errors not rough.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not
     included.
@@ -421,6 +421,7 @@ def _inverted(parts: list[ReplicateEstimate], level: np.ndarray, i: np.ndarray) 
         best, least = np.where(nearer, u, best), np.where(nearer, np.abs(off), least)
         error = np.where(nearer, np.sqrt(squared), error)
 
+        # brackets of functions that are found move as well, and nothing is made of them
         under = off < 0.0
         kept_low, kept_high = (
             np.where(side > 0, 0.5 * at_low, at_low),

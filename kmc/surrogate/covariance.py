@@ -12,8 +12,8 @@ In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ
 The first kernel spans all polynomials of degree two, v_i being z along the i-th parameter. Most of
 the many products of two parameters are small in most models, and squares are not: products have the
 prior variance w where squares have 1. (With w = 1, q = (1 + z·z'/3)², and a quadratic is known only
-after as many values as it has coefficients.) The second kernel is for
-functions that are bent, in one of two ways. Without scales ψ = u, p = 4 and s = 3m²: polynomials of
+after as many values as it has coefficients.) The second kernel is for functions that are bent, in
+one of two ways. Without scales ψ = u, p = 4 and s = 3m²: polynomials of
 degree four, mostly in the directions that the metric stretches. With a scale e = exp(ρ·z) it spans
 products of two of 1, z_i, e and e z_i (p = 2, s = 3): the logarithm of a scale is a coordinate of
 most hierarchical models and of most models with an unknown noise, and their log-densities have
@@ -64,7 +64,7 @@ class Coordinates:
 
     @cached_property
     def axes(self) -> np.ndarray:
-        """The directions in z of the parameters, columns (d, d) of unit length."""
+        """Return the directions in z of the parameters, columns (d, d) of unit length."""
         return self.inverse / np.linalg.norm(self.inverse, axis=0)
 
     def map(self, x: np.ndarray) -> np.ndarray:

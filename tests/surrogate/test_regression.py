@@ -1,5 +1,7 @@
 """The regression against a literal one, scikit-learn and finite differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from kmc.surrogate.covariance import (
     scaled_coordinates,
     values_at,
 )
-from kmc.surrogate.regression import Observations, Settings, condition, fit
+from kmc.surrogate.regression import SETTINGS, Observations, Settings, condition, fit
 from kmc.surrogate.regression import _posterior as posterior_of
 from tests.oracles import gaussian_process as oracle
 
@@ -211,6 +213,23 @@ def test_predictions_are_those_of_scikit_learn():
     )
     found = posterior_of(Observations(points, values), coordinates, theta, EXACT)
     assert -found.negative_log_likelihood(theta)[0] == pytest.approx(likelihood, abs=1e-4)
+
+
+def test_a_quadratic_with_few_products_is_known_before_there_are_as_many_values_as_coefficients():
+    """The likelihood finds that products are small: 60 values, 91 coefficients."""
+    rng = np.random.default_rng(6)
+    points, x = rng.standard_normal((60, 12)), rng.standard_normal((200, 12))
+
+    def f(x):
+        return -0.5 * np.sum(np.arange(1, 13) * x**2, axis=1) + 2.0 * x[:, 0] * x[:, 1]
+
+    observations, coordinates = Observations(points, f(points)), scaled_coordinates(points)
+    alike = replace(SETTINGS, lower=(*SETTINGS.lower[:-1], SETTINGS.upper[-1]))
+    own, other = (
+        fit(observations, coordinates, settings=settings).values(x) - f(x)
+        for settings in (SETTINGS, alike)
+    )
+    assert np.std(own) < 0.3 * np.std(other)
 
 
 def test_known_gradients_replace_values():

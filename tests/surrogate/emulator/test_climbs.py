@@ -21,16 +21,19 @@ def model():
     )
 
 
-@pytest.fixture
-def climbs(model):
-    starts = np.array([[-3.0], [3.0]])
+def climbs_from(starts, model, most):
     return Climbs(
         structured(model).structure,
         starts,
         *evaluated(model, starts),
         rng=np.random.default_rng(1),
-        most=4,
+        most=most,
     )
+
+
+@pytest.fixture
+def climbs(model):
+    return climbs_from(np.array([[-3.0], [3.0]]), model, most=4)
 
 
 def evaluate(climbs, model, propose):
@@ -58,14 +61,7 @@ def test_overtaken_climbs_whose_points_are_not_evaluated_end(climbs, model):
 
 
 def test_overtaken_climbs_go_on_in_batches_and_before_learning_ends(model):
-    starts = np.array([[-3.0], [-2.6], [3.0]])
-    climbs = Climbs(
-        structured(model).structure,
-        starts,
-        *evaluated(model, starts),
-        rng=np.random.default_rng(1),
-        most=6,
-    )
+    climbs = climbs_from(np.array([[-3.0], [-2.6], [3.0]]), model, most=6)
     evaluate(climbs, model, climbs.propose)
     in_batch, at_the_end = OvertakenClimbs(climbs), OvertakenClimbs(climbs, at_the_end=True)
     waiting = at_the_end.points(None, 9)
@@ -114,14 +110,7 @@ def test_climbs_end_where_mass_is_and_not_in_the_neck_of_a_funnel():
         parameters={"x": kmc.Normal(0, 1, shape=5), "noise": kmc.LogNormal(-1, 1)},
         inputs=["x"],
     )
-    starts = np.append(data + 0.2, 0.0)[None]
-    climbs = Climbs(
-        structured(model).structure,
-        starts,
-        *evaluated(model, starts),
-        rng=np.random.default_rng(1),
-        most=6,
-    )
+    climbs = climbs_from(np.append(data + 0.2, 0.0)[None], model, most=6)
     evaluate(climbs, model, climbs.propose)
     log_noise = climbs.top()[0][-1]
     assert -2.5 < log_noise < 0.5  # -1 ± 1 in the posterior, as in the prior
