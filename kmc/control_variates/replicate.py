@@ -35,6 +35,7 @@ estimate and s.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import optimize, stats
@@ -139,16 +140,24 @@ class Replicate:
         draws = self.draws.reshape(-1, self.draws.shape[2])
         return float(Domain(self.density, draws, dead).beside(dead).sum() / self.ends[..., 0].size)
 
+    @cached_property
+    def _effective(self) -> float:
+        n = self.log_density.size
+        return min(n, np.nan_to_num(worst_bulk_ess(self.draws), nan=n))
+
+    @property
+    def is_few(self) -> bool:
+        """Return whether the draws count as too few for their errors to be stated well."""
+        return self._effective < ENOUGH_DRAWS
+
     @property
     def cautions(self) -> list[str]:
         """Sentences, without periods, about errors larger than stated, whatever is estimated."""
-        n = self.log_density.size
-        effective = min(n, np.nan_to_num(worst_bulk_ess(self.draws), nan=n))
         said = [self.missed] if self.missed else []
-        if effective < ENOUGH_DRAWS:
+        if self.is_few:
             said.append(
-                f"The draws count as {effective:.0f} independent ones in the worst parameter: the "
-                f"stated errors are rough with fewer than {ENOUGH_DRAWS}"
+                f"The draws count as {self._effective:.0f} independent ones in the worst "
+                f"parameter: the stated errors are rough with fewer than {ENOUGH_DRAWS}"
             )
         if self.noisy and (sds := self._noise_that_grows()):
             said.append(

@@ -296,7 +296,7 @@ def _of_learned(learned: Learned, table: Table, doubts: list[str]) -> Part:
     said = " ".join(sentences).rstrip(".")
     return Part(
         log_mass + float(found.mean()),
-        float(np.hypot(found.std(), se)),
+        float(np.sqrt(found.var() + se**2 + table.unseen**2)),
         log_mass,
         said,
         np.empty((3, 0)),

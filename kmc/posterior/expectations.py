@@ -39,6 +39,7 @@ _MOST_STEPS = 40  # of the inversion of a distribution function
 _CLOSE = 0.05  # largest distance from a level, relative to the function's error
 _NARROW = 1e-9  # bracket of a jump
 _FEW = 20  # draws that say more than a regression that says hardly anything
+_FURTHER = 168  # blocks, with which the averages' errors are half as large
 
 
 def expectations(
@@ -193,9 +194,9 @@ def expectations(
                 f"alone"
             )
         learned = Learned(runs[0], "result", seed_of(seed).spawn(1)[0])
-        table = learned.table()
+        table = learned.table(_FURTHER)
         if not table.is_rough or not _is_enough(given[0]):
-            return _of_learned(learned, table, functions[0], levels, [])
+            return _warned(_of_learned(learned, table, functions[0], levels, []))
         runs = [read(given[0], model, "result")]
         functions = [Quantities(f, vectorized, runs[0])]
     replicates = [
@@ -208,15 +209,33 @@ def expectations(
         raise ValueError(
             f"result: the runs have different quantities: {[own.labels for own in functions]}"
         )
-    said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
-    if len(runs) == 1 and len(said) == len(parts) and (again := read_evaluations(given[0], model)):
+    doubts = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
+    said = [*doubts, *(f"{caution}." for part in parts for caution in part.cautions)]
+    found = _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))
+    few = all(
+        part.doubts or replicate.is_few
+        for part, (_, replicate) in zip(parts, replicates, strict=True)
+    )
+    if len(runs) == 1 and few and (again := read_evaluations(given[0], model)):
         learned = Learned(again, "result", seed_of(seed).spawn(1)[0])
-        if not (table := learned.table()).is_rough:
-            return _of_learned(learned, table, functions[0], levels, said)
-    said += [f"{caution}." for part in parts for caution in part.cautions]
-    for sentence in dict.fromkeys(said):
-        warnings.warn(sentence, KmcWarning, stacklevel=2)
-    return _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))
+        if not (table := learned.table(_FURTHER)).is_rough:
+            other = _of_learned(learned, table, functions[0], levels, doubts)
+            if len(doubts) == len(parts) or _largest_error(other) < _largest_error(found):
+                found = other
+    return _warned(found)
+
+
+def _warned(found: Any) -> Any:
+    for sentence in found.attrs["warnings"]:
+        warnings.warn(sentence, KmcWarning, stacklevel=3)
+    return found
+
+
+def _largest_error(found: Any) -> float:
+    """Return the largest stated error of a mean or a standard deviation, in standard deviations."""
+    errors = np.stack([found["mcse"].values, found["mcse_sd"].values])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.max(np.nan_to_num(errors / found["sd"].values), initial=0.0))
 
 
 def _estimates(
@@ -253,35 +272,42 @@ def _of_learned(
     learned: Learned, table: Table, function: Quantities, levels: np.ndarray, doubts: list[str]
 ) -> Any:
     """Return moments and quantiles, with errors, from functions that the evaluations allow."""
-    values, weights = function(table.points), table.weights  # (m, k), (functions, m)
+    values, weights = function(table.points), table.weights_of_all  # (m, k), (functions, m)
     means = weights @ values
     mean, whole = means.mean(axis=0), weights.mean(axis=0)
     variances = np.maximum(weights @ (values - mean) ** 2 - (means - mean) ** 2, 0.0)
     variance = variances.mean(axis=0)
-    mcse = np.hypot(means.std(axis=0), np.sqrt(variance / table.effective))
-    mcse_sd = np.hypot(np.sqrt(variances).std(axis=0), np.sqrt(0.5 * variance / table.effective))
+    sd = np.sqrt(variance)
+    squares, outskirts = (values - mean) ** 2, table.outskirts
+    of_squares = np.maximum(whole @ squares**2 - variance**2, 0.0) / table.effective
+    # in the outskirts there may be twice as much mass, or none
+    beyond = np.sqrt(table.unseen * (outskirts @ squares))
+    beyond_squares = outskirts @ (squares - variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_sd = np.sqrt(of_squares + beyond_squares**2) / (2.0 * sd)
+    mcse = np.sqrt(means.var(axis=0) + variance / table.effective + beyond**2)
+    mcse_sd = np.hypot(np.sqrt(variances).std(axis=0), of_sd)
 
     shape = len(levels), values.shape[1]
     quantiles, widths, errors = np.empty(shape), np.empty(shape), np.empty(shape)
     for i, rows in enumerate(np.argsort(values, axis=0).T):
         ordered, each = values[rows, i], np.cumsum(weights[:, rows], axis=1)
-        ranks = np.cumsum(whole[rows]) - 0.5 * whole[rows]
+        ranks = np.maximum.accumulate(np.cumsum(whole[rows])) - 0.5 * whole[rows]
         for own, level in enumerate(levels):
             quantiles[own, i] = limit = np.interp(level, ranks, ordered)
             below = each[:, max(np.searchsorted(ordered, limit, side="right") - 1, 0)]
-            errors[own, i] = error = np.hypot(
-                below.std(), np.sqrt(level * (1.0 - level) / table.effective)
+            beyond = table.unseen * (outskirts @ ((values[:, i] <= limit) - level) ** 2)
+            errors[own, i] = error = np.sqrt(
+                below.var() + level * (1.0 - level) / table.effective + beyond
             )
             first, last = np.interp([level - error, level + error], ranks, ordered)
             widths[own, i] = 0.5 * (last - first)
     said = [*dict.fromkeys(doubts), *learned.sentences(table)]
-    for sentence in said:
-        warnings.warn(sentence, KmcWarning, stacklevel=3)
     ess = levels[:, None] * (1.0 - levels[:, None]) / errors**2
     none = np.full(len(mean), np.nan)
     counts = {"n_draws": learned.n_draws, "n_surrogate_draws": len(values)}
     attrs = {**counts, "corrected": 0, "method": LEARNED, "warnings": said}
-    means, sds, plain = (mean, mcse), (np.sqrt(variance), mcse_sd), (none, none)
+    means, sds, plain = (mean, mcse), (sd, mcse_sd), (none, none)
     return _laid_out(function.labels, levels, means, sds, (quantiles, widths, ess), plain, attrs)
 
 

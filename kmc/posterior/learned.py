@@ -113,25 +113,55 @@ def _fitted(known: _Evaluations) -> tuple[Learning, np.random.Generator]:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Hold draws of a density s, and functions there of log-density log s plus ``log_weights``."""
+    """Hold draws of a density s, and functions there of log-density log s plus ``log_weights``.
+
+    At the draws after the first n only the density without these differences, log s plus
+    ``log_base``, is known.
+    """
 
     points: np.ndarray  # (m, d)
-    log_weights: np.ndarray  # (k, m)
-    errors: np.ndarray  # (m,), of the log-density, in nats
-    n_in_front: int  # draws in front of the edges of the support
+    heights: np.ndarray  # (m,), of log s
+    log_base: np.ndarray  # (m,)
+    log_weights: np.ndarray  # (k, n)
+    errors: np.ndarray  # (n,), of the log-density, in nats
+    n_in_front: int  # draws in front of the edges of the support, of the first n
     independent: float  # of the draws
     unseen: float  # share of the posterior that may be beyond all evaluations
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Return the weights of the draws for each function, with the sum 1, (k, m)."""
-        return np.exp(self.log_weights - logsumexp(self.log_weights, axis=1, keepdims=True))
+        """Return the weights of the first draws for each function, with the sum 1, (k, n)."""
+        return _normalized(self.log_weights)
+
+    @cached_property
+    def weights_of_all(self) -> np.ndarray:
+        """Return weights of all draws for averages, with the sum 1, some of them negative, (k, m).
+
+        The average for the density without the differences is from all draws, what these change
+        from the first ones: a control variate.
+        """
+        weights = np.tile(_normalized(self.log_base), (len(self.weights), 1))
+        n = self.weights.shape[1]
+        weights[:, :n] += self.weights - _normalized(self.log_base[:n])
+        return weights
+
+    @cached_property
+    def outskirts(self) -> np.ndarray:
+        """Return the weights of the draws where s may be wrong, with the sum ``unseen``, (m,).
+
+        They are those of lowest density.
+        """
+        weights = _normalized(self.log_base)
+        order = np.argsort(self.heights, kind="stable")
+        ends = np.minimum(np.cumsum(weights[order]), self.unseen)
+        weights[order] = np.diff(ends, prepend=0.0)
+        return weights
 
     @property
     def effective(self) -> float:
         """Return the effective number of independent draws for a function."""
         return self.independent / (
-            len(self.points) * float(np.mean(np.sum(self.weights**2, axis=1)))
+            len(self.points) * float(np.mean(np.sum(self.weights_of_all**2, axis=1)))
         )
 
     @property
@@ -188,8 +218,11 @@ class Learned:
         self._process = self._learning.process
         self._z, self._finite = self._process.coordinates(x), np.isfinite(values)
 
-    def table(self) -> Table:
-        """Draw points from s, and functions from the regression's posterior."""
+    def table(self, further: int = 0) -> Table:
+        """Draw points from s, and functions from the regression's posterior.
+
+        After these the chains make so many further blocks of draws.
+        """
         process = self._process
         x = self._learning.sample(_BLOCKS, self._rng)
         covariances = process.covariances(x)
@@ -200,18 +233,32 @@ class Learned:
         away = (normal * np.sqrt(np.maximum(size, 0.0))) @ vectors.T
         z = process.coordinates(x)
         wall = process.parts(z)[1]
-        log_density = self._learning.log_density(x) - process.transport.log_jacobian(x) - wall
-        tempered = log_density - process.kept(x)
         away *= self._learning.ratio * process.temperature
-        log_weights = (process.temperature - 1.0) * tempered + away
-        log_weights += self._edges(z, wall) - wall
-        # Chains exchange their states, so that only what is between blocks is known to move.
-        between = squared_error(x.reshape(_BLOCKS, -1, x.shape[1]).mean(axis=1)[None])
-        independent = float(np.clip(np.min(x.var(axis=0) / between), 1.0, len(x)))
+        log_weights = self._untempered(x, wall)[1] + away + self._edges(z, wall) - wall
         in_front = int(np.sum(~self._is_behind(z)))
+        if further:
+            x = np.vstack([x, self._learning.sample(further, self._rng)])
+            z = process.coordinates(x)
+            wall = process.parts(z)[1]
+        heights, log_base = self._untempered(x, wall)
+        if process.wall is None:  # with one, edges at all levels make up for it
+            log_base += np.where(self._is_behind(z), _DEEPEST, 0.0)
+        # Chains exchange their states, so that only what is between blocks is known to move.
+        blocks = x.reshape(_BLOCKS + further, -1, x.shape[1])
+        between = squared_error(blocks.mean(axis=1)[None])
+        independent = float(np.clip(np.min(x.var(axis=0) / between), 1.0, len(x)))
         # that of an emulator is known from its outputs
         beyond = 0.0 if process.reaches_far else unseen(self.n_values, x.shape[1])
-        return Table(x, log_weights, errors, max(in_front, 1), independent, beyond)
+        return Table(
+            *(x, heights, log_base, log_weights),
+            *(errors, max(in_front, 1), independent, beyond),
+        )
+
+    def _untempered(self, x, wall):
+        """Return log s at x (k, d), and the log-density without the wall less that, (k,) each."""
+        process, heights = self._process, self._learning.log_density(x)
+        tempered = heights - process.transport.log_jacobian(x) - wall - process.kept(x)
+        return heights, (process.temperature - 1.0) * tempered
 
     def _edges(self, z, wall):
         """Return 0 in front of the edge of each function, and far less behind it, (functions, k).
@@ -290,3 +337,8 @@ class Learned:
         volume = process.transport.log_jacobian(x) - np.linalg.slogdet(process.whitening.inverse)[1]
         found = np.maximum(self._learning.log_density(x) - of_mixture - volume, _DEEPEST)
         return np.where(self._is_behind(z), _DEEPEST, found)
+
+
+def _normalized(log_weights):
+    """Return weights with the sum 1 along the last axis."""
+    return np.exp(log_weights - logsumexp(log_weights, axis=-1, keepdims=True))

@@ -52,8 +52,9 @@ def test_a_run_without_draws_answers_for_a_normal(run):
         found = kmc.expectations(run)
     assert off(found, "mean", 0.0) < 4 and off(found, "sd", SCALES) < 4
     assert off(found, "quantiles", np.outer([-1.645, 0.0, 1.645], SCALES)) < 4
-    # of a quadratic nothing is unknown: the error is that of 1,000 draws
-    assert np.all(found["mcse"] < 0.1 * SCALES)
+    # of a quadratic nothing is unknown but whether it is one beyond 60 evaluations
+    assert np.all(found["mcse"] < 0.15 * SCALES)
+    assert np.all(np.abs(found["mean"]) < 0.06 * SCALES)
     assert (
         np.all(np.isnan(found["plain_mean"]))
         and found.attrs["corrected"] == 0
@@ -309,7 +310,8 @@ def test_errors_that_cancel_in_the_mass_are_errors():
     are alike.
     """
     away = np.random.default_rng(1).standard_normal((100, 4000))
-    table = Table(np.zeros((4000, 2)), away, np.ones(4000), 4000, 4000.0, 0.0)
+    none = np.zeros(4000)
+    table = Table(np.zeros((4000, 2)), none, none, away, np.ones(4000), 4000, 4000.0, 0.0)
     assert table.log_masses.std() < 0.1 and table.is_rough
 
 
