@@ -147,11 +147,15 @@ def expectations(
     regression's posterior, at draws of its mean. The means and standard deviations of what they
     give are the answers and their errors, labelled by the attribute "method". A fifth of the values
     is left out at first, and tells how far errors can be believed; functions behind the edge of the
-    support are zero where the nearest of resampled evaluations is. Answers are right as far as the
-    regression is. Where the log-density is not known to half a nat, or a tenth of the posterior may
-    be beyond all evaluations, as there are fewer than 10 d, errors are rough, and 20 draws and more
-    are used instead, as above. A run of at most 1,000 evaluations whose surrogate is not used is
-    answered for in the same way, if the density is positive at all of them and errors not rough.
+    support are zero where the nearest of resampled evaluations is. Errors include what there is too
+    much or too little in the outskirts, the share d / (n + 1) of lowest density, which may be
+    beyond all n evaluations. Answers are right as far as the regression is. Where the log-density
+    is not known to half a nat, or a tenth of the posterior may be beyond all evaluations, as there
+    are fewer than 10 d, errors are rough, and 20 draws and more are used instead, as above. A run
+    of at most 1,000 evaluations whose surrogate is not used is answered for in the same way, if the
+    density is positive at all of them and errors not rough. So is one whose draws count as fewer
+    than 100 independent ones, if the largest error of a mean or standard deviation is stated to be
+    smaller.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not
     included.

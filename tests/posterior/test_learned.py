@@ -53,7 +53,7 @@ def test_a_run_without_draws_answers_for_a_normal(run):
     assert off(found, "mean", 0.0) < 4 and off(found, "sd", SCALES) < 4
     assert off(found, "quantiles", np.outer([-1.645, 0.0, 1.645], SCALES)) < 4
     # of a quadratic nothing is unknown but whether it is one beyond 60 evaluations
-    assert np.all(found["mcse"] < 0.15 * SCALES)
+    assert np.all(found["mcse"] < 0.15 * SCALES) and np.all(found["mcse"] > 0.05 * SCALES)
     assert np.all(np.abs(found["mean"]) < 0.06 * SCALES)
     assert (
         np.all(np.isnan(found["plain_mean"]))
@@ -313,6 +313,73 @@ def test_errors_that_cancel_in_the_mass_are_errors():
     none = np.zeros(4000)
     table = Table(np.zeros((4000, 2)), none, none, away, np.ones(4000), 4000, 4000.0, 0.0)
     assert table.log_masses.std() < 0.1 and table.is_rough
+
+
+def example_table(n=1000, m=5000, unseen=0.0, seed=1):
+    """Draws of a normal in two dimensions, and functions that are narrower by up to 30 %."""
+    x = np.random.default_rng(seed).standard_normal((m, 2))
+    squares = np.sum(x**2, axis=1)
+    log_weights = -0.5 * np.linspace(0.0, 1.0, 50)[:, None] * squares[:n]
+    base = -0.25 * squares
+    return Table(x, -0.5 * squares, base, log_weights, np.zeros(n), n, float(m), unseen)
+
+
+def test_averages_are_those_of_the_first_draws_with_those_of_all_as_a_control_variate():
+    table = example_table()
+    assert np.allclose(table.weights_of_all.sum(axis=1), 1.0)
+    value = table.points[:, 0] ** 2
+    base = np.exp(table.log_base)
+    for weights, logs in zip(table.weights_of_all, table.log_weights, strict=True):
+        own, among = np.exp(logs), base[:1000]
+        expected = (
+            own @ value[:1000] / own.sum()
+            - among @ value[:1000] / among.sum()
+            + base @ value / base.sum()
+        )
+        assert np.isclose(weights @ value, expected)
+
+
+def test_averages_of_further_draws_are_more_precise():
+    """The second moment of a function that is narrower by 1 + a is 1 / (1 + a)."""
+    exact = np.mean(1.0 / (1.0 + np.linspace(0.0, 1.0, 50)))
+    off = []
+    for seed in range(60):
+        table = example_table(seed=seed)
+        value = table.points[:, 0] ** 2
+        found = [
+            weights.mean(axis=0) @ value[: weights.shape[1]]
+            for weights in (table.weights, table.weights_of_all)
+        ]
+        off.append(np.array(found) - exact)
+    first, all_of_them = np.sqrt(np.mean(np.square(off), axis=0))
+    assert all_of_them < 0.7 * first
+    assert np.all(np.abs(np.mean(off, axis=0)) < 4 * np.std(off, axis=0) / np.sqrt(60))
+
+
+def test_outskirts_are_the_share_of_lowest_density():
+    table = example_table(unseen=0.05)
+    weights = np.exp(table.log_base) / np.exp(table.log_base).sum()
+    inside = table.outskirts == 0.0
+    assert np.isclose(table.outskirts.sum(), 0.05) and np.all(table.outskirts <= weights + 1e-15)
+    assert table.heights[~inside].max() <= table.heights[inside].min()
+    assert not example_table().outskirts.any()
+
+
+def test_draws_that_count_as_few_leave_the_answer_to_the_evaluations_if_these_know_it_better(
+    monkeypatch,
+):
+    idata = kmc.sample(normal, dim=3, draws=None, max_evaluations=250, seed=2, progress=False)
+    of_draws = kmc.expectations(idata, max_surrogate_draws=8_000, seed=1, progress=False)
+    monkeypatch.setattr("kmc.control_variates.replicate.ENOUGH_DRAWS", 10_000)
+    few = kmc.expectations(idata, max_surrogate_draws=8_000, seed=1, progress=False)
+    assert few.attrs["corrected"] == 1 and few["mean"].equals(of_draws["mean"])
+    assert np.all(few["mcse"] < 0.01 * SCALES)  # the regression cannot state as little
+
+    # without the surrogate's help, draws know less
+    monkeypatch.setattr("kmc.posterior.expectations._largest_error", lambda found: found.corrected)
+    found = kmc.expectations(idata, max_surrogate_draws=8_000, seed=1, progress=False)
+    assert "predictions by a surrogate" in found.attrs["method"]
+    assert off(found, "mean", 0.0) < 4 and off(found, "sd", SCALES) < 4
 
 
 def test_short_runs_are_joined_with_their_evaluations():
