@@ -39,7 +39,7 @@ _MOST_STEPS = 40  # of the inversion of a distribution function
 _CLOSE = 0.05  # largest distance from a level, relative to the function's error
 _NARROW = 1e-9  # bracket of a jump
 _FEW = 20  # draws that say more than a regression that says hardly anything
-_FURTHER = 168  # blocks, with which the averages' errors are half as large
+_FURTHER = 336  # moves of each chain, with which averages have half the error
 
 
 def expectations(

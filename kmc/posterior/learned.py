@@ -221,7 +221,7 @@ class Learned:
     def table(self, further: int = 0) -> Table:
         """Draw points from s, and functions from the regression's posterior.
 
-        After these the chains make so many further blocks of draws.
+        After these the chains make so many further moves, in blocks as long as the last ones.
         """
         process = self._process
         x = self._learning.sample(_BLOCKS, self._rng)
@@ -236,16 +236,16 @@ class Learned:
         away *= self._learning.ratio * process.temperature
         log_weights = self._untempered(x, wall)[1] + away + self._edges(z, wall) - wall
         in_front = int(np.sum(~self._is_behind(z)))
-        if further:
-            x = np.vstack([x, self._learning.sample(further, self._rng)])
+        if blocks := further // self._learning.moves:
+            x = np.vstack([x, self._learning.sample(blocks, self._rng)])
             z = process.coordinates(x)
             wall = process.parts(z)[1]
         heights, log_base = self._untempered(x, wall)
         if process.wall is None:  # with one, edges at all levels make up for it
             log_base += np.where(self._is_behind(z), _DEEPEST, 0.0)
         # Chains exchange their states, so that only what is between blocks is known to move.
-        blocks = x.reshape(_BLOCKS + further, -1, x.shape[1])
-        between = squared_error(blocks.mean(axis=1)[None])
+        by_block = x.reshape(_BLOCKS + blocks, -1, x.shape[1])
+        between = squared_error(by_block.mean(axis=1)[None])
         independent = float(np.clip(np.min(x.var(axis=0) / between), 1.0, len(x)))
         # that of an emulator is known from its outputs
         beyond = 0.0 if process.reaches_far else unseen(self.n_values, x.shape[1])
