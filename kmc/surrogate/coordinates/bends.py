@@ -11,7 +11,7 @@ Quantification 6) that keeps volumes, and whose parameters are two vectors.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import ClassVar
 
 import numpy as np
@@ -84,7 +84,16 @@ def bend_of(states: np.ndarray, *, along_pairs: bool = True) -> Bend | None:
 
 
 def bends(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[Misfit]:
-    """Return the bend of the states, refined to bring the log-density closest to a quadratic."""
+    """Return the bend of the states, or of the better half of x, that is closer to a quadratic.
+
+    It is refined to bring the log-density closest to one.
+    """
+    best = x[np.argsort(-log_density, kind="stable")[: max(len(x) // 2, 2)]]
+    found = [_refined(x, log_density, points) for points in (states, best)]
+    return sorted(chain(*found), key=lambda m: m.sd)[:1]
+
+
+def _refined(x, log_density, states):
     few = states.shape[1] <= LARGEST_DIM
     bend, unit = bend_of(states, along_pairs=few), states.std(axis=0)
     if bend is None:
