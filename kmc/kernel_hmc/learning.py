@@ -87,11 +87,14 @@ AT_THE_END: tuple[type[Source], ...] = (ClimbFromStarts,)
 ELSEWHERE: tuple[type[Source], ...] = (Exchanges, Beyond)
 """Sources of points where no draws are, before the surrogate is frozen."""
 
+LONG = 32
+"""Most moves in a block of a chain, for draws of the learned process."""
+
 _LOWEST = 0.01  # share of the draws that are lower than values elsewhere which count
 _SAME = 1e-3  # standard deviations between points that are one
 # spreads of the points: squares of the coordinates of one that is farther leave no digits of others
 _FARTHEST = 1e8
-_SHORT, _LONG = 2, 32  # moves in a block of a chain, for draws of the learned process
+_SHORT = 2  # moves in a block of a chain, for draws of the learned process
 _AGREE = 1.1  # largest R-hat of chains that agree
 
 
@@ -383,7 +386,7 @@ class Learning:
             self._chains = replace(chains, archive=draws)
             z = self.process.coordinates(draws).reshape(positions.shape)
             last, apart = apart, worst_rhat(z.swapaxes(0, 1))
-            if settled or apart < _AGREE or not apart < last or self.moves == _LONG:
+            if settled or apart < _AGREE or not apart < last or self.moves == LONG:
                 return draws
             self.moves *= 2
 

@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 from kmc.control_variates.replicate import bennett
 from kmc.convergence import squared_error
 from kmc.interrupts import uninterrupted
-from kmc.kernel_hmc.learning import SETTINGS, Learning
+from kmc.kernel_hmc.learning import LONG, SETTINGS, Learning
 from kmc.kernel_hmc.stopping import MOST, unseen
 from kmc.posterior.results import Result
 from kmc.samplers.local_mixture import draw_from, local_mixture, log_densities
@@ -45,6 +45,7 @@ _SETTINGS = replace(SETTINGS, slope=10.0)
 _SEARCHES = 3  # fits: coordinates follow draws, which follow coordinates
 _LEFT_OUT = 5  # every so many values
 _BLOCKS = 42  # of the chains, for a thousand draws: their covariance matrix has a factor in 30 ms
+_INDEPENDENT = 0.25  # share of draws that count, below which blocks are longer
 _MOVES_FOR_MASS = 336  # of each chain, 4,000 draws in blocks of two moves
 _FUNCTIONS = 100
 _BATCHES = 10  # of draws, for the error of a mass
@@ -224,7 +225,7 @@ class Learned:
         After these the chains make so many further moves, in blocks as long as the last ones.
         """
         process = self._process
-        x = self._learning.sample(_BLOCKS, self._rng)
+        x = self._drawn()
         covariances = process.covariances(x)
         errors = self._learning.ratio * process.temperature * np.sqrt(np.diag(covariances))
         # variances may be as small as the rounding errors of the prior's
@@ -243,16 +244,21 @@ class Learned:
         heights, log_base = self._untempered(x, wall)
         if process.wall is None:  # with one, edges at all levels make up for it
             log_base += np.where(self._is_behind(z), _DEEPEST, 0.0)
-        # Chains exchange their states, so that only what is between blocks is known to move.
-        by_block = x.reshape(_BLOCKS + blocks, -1, x.shape[1])
-        between = squared_error(by_block.mean(axis=1)[None])
-        independent = float(np.clip(np.min(x.var(axis=0) / between), 1.0, len(x)))
+        independent = _independent(x, _BLOCKS + blocks)
         # that of an emulator is known from its outputs
         beyond = 0.0 if process.reaches_far else unseen(self.n_values, x.shape[1])
         return Table(
             *(x, heights, log_base, log_weights),
             *(errors, max(in_front, 1), independent, beyond),
         )
+
+    def _drawn(self):
+        """Return draws after blocks that are so long that they count, if that helps."""
+        x = self._learning.sample(_BLOCKS, self._rng)
+        while _independent(x, _BLOCKS) < _INDEPENDENT * len(x) and self._learning.moves < LONG:
+            self._learning.moves *= 2
+            x = self._learning.sample(_BLOCKS, self._rng)
+        return x
 
     def _untempered(self, x, wall):
         """Return log s at x (k, d), and the log-density without the wall less that, (k,) each."""
@@ -337,6 +343,13 @@ class Learned:
         volume = process.transport.log_jacobian(x) - np.linalg.slogdet(process.whitening.inverse)[1]
         found = np.maximum(self._learning.log_density(x) - of_mixture - volume, _DEEPEST)
         return np.where(self._is_behind(z), _DEEPEST, found)
+
+
+def _independent(x, blocks):
+    """Return as how many independent ones draws (m, d) count, which are in blocks."""
+    # Chains exchange their states, so that only what is between blocks is known to move.
+    means = x.reshape(blocks, -1, x.shape[1]).mean(axis=1)
+    return float(np.clip(np.min(x.var(axis=0) / squared_error(means[None])), 1.0, len(x)))
 
 
 def _normalized(log_weights):
