@@ -106,12 +106,12 @@ def expectations(
     Warns
     -----
     KmcWarning
-        There are fewer than 100 draws, or the run's surrogate is in doubt, and one of all
-        evaluations answers alone. The density is zero at proposals of the surrogate: true errors
-        near the edge may be larger than the stated ones. There are fewer than 40 draws, or the
-        surrogate is in doubt, as for :func:`kmc.evidence`: plain averages are returned. The run
-        warned that its draws are not those of the posterior. The surrogate has mass far from all
-        draws, of which there are 1,000 or more, and is used near them alone: a region that the
+        There are fewer than 100 draws, or they count as fewer, or the run's surrogate is in doubt,
+        and one of all evaluations answers alone. The density is zero at proposals of the surrogate:
+        true errors near the edge may be larger than the stated ones. There are fewer than 40 draws,
+        or the surrogate is in doubt, as for :func:`kmc.evidence`: plain averages are returned. The
+        run warned that its draws are not those of the posterior. The surrogate has mass far from
+        all draws, of which there are 1,000 or more, and is used near them alone: a region that the
         draws have not found is not included. The draws count as fewer than 100 independent ones, or
         noise grows towards the tails: the stated errors are rough. The tails of the parameters, or
         of `f`, are so heavy that averages of squares, or of the numbers themselves, have no finite
