@@ -121,7 +121,7 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
             "burn_in": 3,
             "archive_probability": 0.3,
             "tempered_probability": 0.5,
-            "mode_jump_probability": Change(0.5, given={"target": two_modes}),
+            "mode_jump_probability": Change(0.5, {"learning_share": 0.2}, {"target": two_modes}),
             "independence_probability": 0.2,
             "small_step_probability": 0.9,
             "trajectory_length": 1.0,
