@@ -244,6 +244,9 @@ class Learned:
         heights, log_base = self._untempered(x, wall)
         if process.wall is None:  # with one, edges at all levels make up for it
             log_base += np.where(self._is_behind(z), _DEEPEST, 0.0)
+        # Functions tell nothing of where less is known than at all of the first draws.
+        sds = process.standard_deviations(x)
+        log_base += np.where(sds > sds[: len(errors)].max(), _DEEPEST, 0.0)
         independent = _independent(x, _BLOCKS + blocks)
         # that of an emulator is known from its outputs
         beyond = 0.0 if process.reaches_far else unseen(self.n_values, x.shape[1])

@@ -365,6 +365,22 @@ def test_outskirts_are_the_share_of_lowest_density():
     assert not example_table().outskirts.any()
 
 
+def test_further_draws_where_less_is_known_than_at_the_first_do_not_count(monkeypatch):
+    """A chain may come to a place that functions of the first draws say nothing of."""
+    learned = Learned(read(short(), None, least=100), "result", np.random.SeedSequence(1))
+    sample, calls = learned._learning.sample, []
+
+    def astray(blocks, rng):
+        calls.append(blocks)
+        return sample(blocks, rng) + (20.0 * SCALES if len(calls) > 1 else 0.0)
+
+    monkeypatch.setattr(learned._learning, "sample", astray)
+    table = learned.table(further=20)
+    n = table.weights.shape[1]
+    assert len(calls) == 2 and len(table.points) > n and not table.weights_of_all[:, n:].any()
+    np.testing.assert_allclose(table.weights_of_all[:, :n], table.weights, atol=1e-12)
+
+
 def test_draws_that_count_as_few_leave_the_answer_to_the_evaluations_if_these_know_it_better(
     monkeypatch,
 ):
