@@ -19,7 +19,7 @@ from kmc.control_variates.estimate import Estimate, ReplicateEstimate, judge
 from kmc.control_variates.replicate import Replicate
 from kmc.convergence import ENOUGH_DRAWS
 from kmc.errors import KmcWarning
-from kmc.posterior.learned import LEARNED, Learned, Table
+from kmc.posterior.learned import LEARNED, MOVES, Learned, Table
 from kmc.posterior.results import (
     Quantities,
     as_list,
@@ -39,7 +39,6 @@ _MOST_STEPS = 40  # of the inversion of a distribution function
 _CLOSE = 0.05  # largest distance from a level, relative to the function's error
 _NARROW = 1e-9  # bracket of a jump
 _FEW = 20  # draws that say more than a regression that says hardly anything
-_FURTHER = 336  # moves of each chain, with which averages have half the error
 
 
 def expectations(
@@ -198,7 +197,7 @@ def expectations(
                 f"alone"
             )
         learned = Learned(runs[0], "result", seed_of(seed).spawn(1)[0])
-        table = learned.table(_FURTHER)
+        table = learned.table(MOVES)
         if not table.is_rough or not _is_enough(given[0]):
             return _warned(_of_learned(learned, table, functions[0], levels, []))
         runs = [read(given[0], model, "result")]
@@ -222,7 +221,7 @@ def expectations(
     )
     if len(runs) == 1 and few and (again := read_evaluations(given[0], model)):
         learned = Learned(again, "result", seed_of(seed).spawn(1)[0])
-        if not (table := learned.table(_FURTHER)).is_rough:
+        if not (table := learned.table(MOVES)).is_rough:
             other = _of_learned(learned, table, functions[0], levels, doubts)
             if len(doubts) == len(parts) or _largest_error(other) < _largest_error(found):
                 found = other
@@ -230,6 +229,7 @@ def expectations(
 
 
 def _warned(found: Any) -> Any:
+    """Return the result after warning of what it says."""
     for sentence in found.attrs["warnings"]:
         warnings.warn(sentence, KmcWarning, stacklevel=3)
     return found

@@ -40,13 +40,15 @@ Its true error may be several times that.
 MOST_UNSEEN = 0.1
 """Share of a posterior: if more may be beyond all evaluations, errors are rough."""
 
+MOVES = 336
+"""Further moves of each chain where more draws are worth it: 4,000 in blocks of two moves."""
+
 # nobody evaluates where the regression knows nothing, so no draws are there
 _SETTINGS = replace(SETTINGS, slope=10.0)
 _SEARCHES = 3  # fits: coordinates follow draws, which follow coordinates
 _LEFT_OUT = 5  # every so many values
 _BLOCKS = 42  # of the chains, for a thousand draws: their covariance matrix has a factor in 30 ms
 _INDEPENDENT = 0.25  # share of draws that count, below which blocks are longer
-_MOVES_FOR_MASS = 336  # of each chain, 4,000 draws in blocks of two moves
 _FUNCTIONS = 100
 _BATCHES = 10  # of draws, for the error of a mass
 _DEEPEST = -1e3  # nats
@@ -300,7 +302,7 @@ class Learned:
 
         It is compared with Gaussians around half of its draws, at the others, in batches.
         """
-        blocks = max(_BLOCKS, _MOVES_FOR_MASS // self._learning.moves)
+        blocks = max(_BLOCKS, MOVES // self._learning.moves)
         drawn = self._process.coordinates(self._learning.sample(blocks, self._rng))
         drawn = drawn[~self._is_behind(drawn)]
         around, drawn = np.array_split(drawn, 2)

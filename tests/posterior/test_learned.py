@@ -381,6 +381,31 @@ def test_further_draws_where_less_is_known_than_at_the_first_do_not_count(monkey
     np.testing.assert_allclose(table.weights_of_all[:, :n], table.weights, atol=1e-12)
 
 
+def test_blocks_are_longer_where_their_draws_count_as_few(monkeypatch):
+    """Chains that hardly move agree with nothing but themselves."""
+    learned = Learned(read(short(), None, least=100), "result", np.random.SeedSequence(1))
+    sample, moves = learned._learning.sample, []
+
+    def slow(blocks, rng):
+        moves.append(learned._learning.moves)
+        draws = sample(blocks, rng)
+        drift = np.linspace(-1.0, 1.0, len(draws))[:, None] * SCALES
+        return draws + (4.0 * drift if len(moves) < 4 else 0.0)
+
+    monkeypatch.setattr(learned._learning, "sample", slow)
+    table = learned.table()
+    assert moves == [2, 4, 8, 16] and table.independent > 0.25 * len(table.points)
+
+
+def test_stated_errors_are_larger_for_heavy_tails_and_for_what_may_be_beyond(run):
+    """Of a cube, whose standard deviation has a kurtosis behind it."""
+    known = kmc.expectations(run, lambda x: [x[0], x[0] ** 3], seed=1, progress=False)
+    relative = (known["mcse_sd"] / known["sd"]).values
+    assert relative[1] > 2.0 * relative[0]
+    found = kmc.evidence(run, prior_normalized=False, seed=1, progress=False)
+    assert float(found["se"][0]) >= 3 / 61
+
+
 def test_draws_that_count_as_few_leave_the_answer_to_the_evaluations_if_these_know_it_better(
     monkeypatch,
 ):
