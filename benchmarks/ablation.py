@@ -26,6 +26,7 @@ from pages import head
 import kmc
 import kmc.kernel_hmc.learning as learning
 import kmc.kernel_hmc.state as state
+import kmc.kernel_hmc.surrogate_chains as surrogate_chains
 import kmc.run.independent_run as independent_run
 import kmc.surrogate.coordinates.search as search
 import kmc.surrogate.process as process
@@ -120,7 +121,9 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "sources: steps beyond the draws": _without_source(Beyond),
     "sources: draws from above": _patched(state, "from_above", lambda process, z, n, rng: z[:n]),
     "moves: jumps between modes": _patched(learning, "find_modes", lambda found, points: None),
-    "moves: Gaussians around draws": _option(independence_probability=0.0),
+    "moves: Gaussians around draws": _patched(
+        surrogate_chains, "MOVES", surrogate_chains.MOVES._replace(independence_probability=0.0)
+    ),
     "moves: flattened surrogate": _option(tempered_probability=0.0),
     "moves: differential evolution": _option(archive_probability=1e-9),
 }

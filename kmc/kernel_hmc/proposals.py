@@ -13,18 +13,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from kmc.kernel_hmc.modes import Modes
+from kmc.kernel_hmc.surrogate_chains import tuned_moves
 from kmc.samplers.base import MOVES
 from kmc.samplers.inner_chains import InnerChainOptions, InnerChainsResult, inner_chains
 from kmc.samplers.local_mixture import LocalMixture, local_mixture
 from kmc.samplers.metropolis import Proposal
 from kmc.samplers.moves import Move, archive_move, propose_one_of
-from kmc.samplers.tuning import (
-    Trials,
-    choose_inner_chain_length,
-    ends_of,
-    longest_axis,
-    with_step_size,
-)
+from kmc.samplers.tuning import Trials, choose_inner_chain_length, ends_of
 from kmc.surrogate.density import Component
 
 SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
@@ -98,21 +93,15 @@ class ProposalMixture(NamedTuple):
         z: np.ndarray,
         *,
         rng: np.random.Generator,
-        trajectory_length: float,
-        independence_probability: float,
-        small_step_probability: float,
         tempered_probability: float,
     ) -> ProposalMixture:
         """Choose step size and length of inner chains by trials from draws z (n, d).
 
-        The draws are in the surrogate's coordinates, and ``trajectory_length`` is relative to their
-        longest axis.
+        The draws are in the surrogate's coordinates.
         """
         mixture = local_mixture(z)
-        length = trajectory_length * longest_axis(z)
-        inner = InnerChainOptions(0.0, length, independence_probability, small_step_probability)
         trials = Trials(surrogate.jit_state, z[:_TRIALS], mixture)
-        inner = with_step_size(trials, inner, rng)
+        inner = tuned_moves(trials, z, rng)
         # Trials see correlations above 0.1, which would cost every fifth effective draw.
         longest = 2 * choose_inner_chain_length(
             trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng

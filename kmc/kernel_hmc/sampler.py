@@ -42,12 +42,6 @@ class KernelHMC(Startable):
         2/sqrt(d)), 1].
     mode_jump_probability : float
         Probability of a jump between modes, if the surrogate has several.
-    independence_probability, small_step_probability, trajectory_length : float
-        For the moves of an inner chain: probability of a draw from Gaussians around the archive,
-        instead of a trajectory; probability that a trajectory has smaller steps; its longest
-        integration time, in coordinates in which draws are white.
-    max_archive : int
-        Draws of the surrogate kept for these moves and for those that do not use the surrogate.
     moves : sequence of (move, probability)
         Further moves of the main phase, each with the probability of a proposal being its own; the
         other proposals are the sampler's. See :class:`kmc.moves.Move` for writing one, and
@@ -111,10 +105,6 @@ class KernelHMC(Startable):
     archive_probability: float = 0.03
     tempered_probability: float = 0.05
     mode_jump_probability: float = 0.05
-    independence_probability: float = 0.5
-    small_step_probability: float = 0.4
-    trajectory_length: float = 2.5
-    max_archive: int = 1000
     moves: Sequence[tuple[Move, float]] = ()
     gradients: Callable[[np.ndarray], Any] | None = None
 
@@ -123,17 +113,9 @@ class KernelHMC(Startable):
     def __post_init__(self):
         # never 0: a wrong surrogate could trap a chain
         check_number(self, "archive_probability", 0, 1, "(]")
-        for share in (
-            "learning_share",
-            "tempered_probability",
-            "mode_jump_probability",
-            "independence_probability",
-            "small_step_probability",
-        ):
+        for share in ("learning_share", "tempered_probability", "mode_jump_probability"):
             check_number(self, share, 0, 1, "[]")
-        check_number(self, "trajectory_length", 0)
         check_count(self, "burn_in", 0)
-        check_count(self, "max_archive", 10)
         object.__setattr__(self, "moves", as_moves(self.moves))
         if self.gradients is not None and not callable(self.gradients):
             raise TypeError(

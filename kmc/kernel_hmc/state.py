@@ -49,7 +49,8 @@ from kmc.surrogate.mass import deepest
 _UNLIMITED, _LEAST_PLANNED = 2, 1500
 # evaluations of a run on a cheap simulator, of which a part is for learning
 _OF_APPROXIMATION = 1000
-_ARCHIVED = 40  # blocks of the chains at power 1: for trials, and for the archive
+# blocks of the chains at power 1, for trials, and the most of their draws that are kept as archive
+_ARCHIVED, _MOST_ARCHIVED = 40, 1000
 # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main
 # phase
 _TESTS = 10
@@ -66,10 +67,6 @@ class PhaseOptions(NamedTuple):
     archive_probability: float
     tempered_probability: float
     mode_jump_probability: float
-    independence_probability: float
-    small_step_probability: float
-    trajectory_length: float
-    max_archive: int
     moves: Sequence[tuple[Move, float]]
 
 
@@ -339,16 +336,13 @@ class KernelHMCState:
         assert learning is not None
         learning.fit(search=False)
         surrogate = learning.process
-        archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
+        archive = distinct(learning.sample(_ARCHIVED, rng), _MOST_ARCHIVED, rng)
         z = surrogate.coordinates(archive)
         self.mixture = ProposalMixture.tuned(
             Component.of(surrogate),
             self._other_moves(archive),
             z,
             rng=rng,
-            trajectory_length=options.trajectory_length,
-            independence_probability=options.independence_probability,
-            small_step_probability=options.small_step_probability,
             tempered_probability=options.tempered_probability,
         )
         most = self._budget - self._n_own - self.setup.chains

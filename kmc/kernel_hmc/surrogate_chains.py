@@ -37,8 +37,7 @@ A mean without knowledge is often high, and would be taken for mass.
 MOVES = InnerChainOptions(
     step_size=0.3, trajectory_length=2.5, independence_probability=0.5, small_step_probability=0.4
 )
-"""How chains move, in units of their draws' standard deviation."""
-
+"""How chains move, in learning and after it, in units of their draws' standard deviation."""
 
 # number of draws from above, their degrees of freedom, and relative radius
 _WIDE, _DOF, _BEYOND = 8192, 6.0, 2.0
@@ -65,8 +64,13 @@ def tuned(process: Process, chains: Chains, rng: np.random.Generator) -> Chains:
     trials = Trials(
         process.jit_state, process.coordinates(chains.positions), local_mixture(archive)
     )
-    options = MOVES._replace(trajectory_length=MOVES.trajectory_length * longest_axis(archive))
-    return replace(chains, options=with_step_size(trials, options, rng))
+    return replace(chains, options=tuned_moves(trials, archive, rng))
+
+
+def tuned_moves(trials: Trials, archive: np.ndarray, rng: np.random.Generator) -> InnerChainOptions:
+    """Return moves with trajectories and a step size that suit draws (n, d) of the surrogate."""
+    length = MOVES.trajectory_length * longest_axis(archive)
+    return with_step_size(trials, MOVES._replace(trajectory_length=length), rng)
 
 
 def sample(

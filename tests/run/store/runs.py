@@ -20,7 +20,7 @@ SAMPLERS = {
     "nystrom": kmc.ScoreHMC(
         kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3),
         max_states=60,
-        warmup_sampler=kmc.KernelHMC(max_archive=60),
+        warmup_sampler=kmc.KernelHMC(burn_in=3),
     ),
     "online": kmc.ScoreHMC(
         kmc.scores.GaussianScore(),

@@ -35,7 +35,7 @@ ALL = SAMPLERS | {
         estimator,
         adaptation="vanishing",
         max_states=60,
-        warmup_sampler=kmc.KernelHMC(max_archive=60),
+        warmup_sampler=kmc.KernelHMC(burn_in=3),
     )
     for name, estimator in ESTIMATORS.items()
 }

@@ -30,7 +30,7 @@ class Straight:
         return -X @ self.precision
 
 
-OWN = kmc.ScoreHMC(Straight(), max_states=60, warmup_sampler=kmc.KernelHMC(max_archive=60))
+OWN = kmc.ScoreHMC(Straight(), max_states=60, warmup_sampler=kmc.KernelHMC(burn_in=3))
 
 
 @pytest.fixture
