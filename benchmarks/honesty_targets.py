@@ -198,6 +198,7 @@ def _targets() -> Iterator[Target]:
             name, "smooth", density, 0.0 if name == "banana-2d-b.1" else exact(name), "spread"
         )
     yield Target(SHAPES["laplace-2d"], math.log(4), "spread")
+    yield Target(SHAPES["funnel-10d-sd3"], 5 * math.log(2 * math.pi) + math.log(3), "spread")
     for name in ("apart-2d-0.5", "apart-5d-0.3", "unequal-5d", "three-2d", "permuted-3d"):
         yield Target(SHAPES[name], 0.0, "cover")
     relabeled = _relabeled()

@@ -12,6 +12,7 @@ from kmc.model.evaluate import Evaluator
 from kmc.plots.style import ACCENT, INK, LINES, SHADES, axes_or_new, require_matplotlib
 from kmc.posterior.results import read
 from kmc.surrogate.coordinates.bends import Bend
+from kmc.surrogate.coordinates.transport import Identity
 
 _POINTS = 2000  # of a cloud
 _GRID = 121
@@ -138,7 +139,7 @@ def plot_transport(idata: Any, *, max_rows: int = 3, figure: Any = None) -> np.n
     require_matplotlib()
     run = read(idata, None).replicates[0]
     transports = [component.transport for component in run.density.components]
-    moving = [transport for transport in transports if transport.size]
+    moving = [one for one in transports if not isinstance(one, Identity)]
     if not moving:
         raise ValueError(
             "idata: no funnel, heavy tails or bent ridge was found in this run: there is no "

@@ -172,9 +172,9 @@ class Process(InCoordinates):
             "surrogate_metric_spread": float(np.linalg.cond(coordinates.metric) ** 2),
             "surrogate_driver": self.transport.driver,
         }
-        return (
-            facts if self.wall is None else facts | self.wall.facts(bent=bool(self.transport.size))
-        )
+        if self.wall is None:
+            return facts
+        return facts | self.wall.facts(bent=not isinstance(self.transport, Identity))
 
 
 class Seen(NamedTuple):

@@ -41,6 +41,7 @@ _FURTHEST = 1.0
 _START_INSIDE = 0.99  # fraction of it, within which the refinement starts
 _WORTH = 1.1  # factor on the misfit allowed for rounded slopes and loadings (tried)
 _STEPS_OF_SLOPE = 2.0  # slopes are rounded to multiples of 1 / 2 (tried: halves)
+_SLOPES = 0.5, 1.0  # of a group's scale: its variance or its scale is the driver's exponential
 _MOST_DRIVERS = 3  # of funnels with moving centers, in many dimensions
 
 
@@ -62,8 +63,19 @@ class Funnel:
 
     @property
     def size(self) -> int:
-        """Number of learned parameters."""
+        """Number of learned parameters; the funnel of a hierarchy has none."""
+        if self._is_hierarchy():
+            return 0
         return 2 * len(self.slopes) - 2 + int(np.count_nonzero(self.loadings))
+
+    def _is_hierarchy(self) -> bool:
+        group, center = np.equal(self.loadings, 1.0), self.centers[self.location]
+        return bool(
+            np.array_equal(group, self.loadings)
+            and np.any(group)
+            and not np.any(self.slopes[~group])
+            and np.all(self.centers[group] == center)
+        )
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Return the coordinates u of the rows of x (n, d)."""
@@ -94,18 +106,24 @@ def funnels(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[
 
     Each parameter in turn is tried as the driver, first around a fixed center, then around another
     parameter. The slopes are first those of a regression of log |x_i - center_i| on the driver over
-    the states, and those of the best driver are then refined by least squares on the values.
+    the states, and those of the best driver are then refined by least squares on the values. After
+    it are the funnels of hierarchies with the driver and the location that were found.
     """
     found: list[Misfit] = []
+    hierarchies: list[Misfit] = []
     for around in (_fixed, _moving) if x.shape[1] > 2 else (_fixed,):
         guess = _best_guess(around(states), x, log_density)
         refined = Misfit.of(_refined(guess, states), x, log_density)
-        better = min(guess, refined, key=lambda m: m.sd)
-        simple = Misfit.of(_rounded(better.transport), x, log_density)
-        found.append(simple if simple.sd < _WORTH * better.sd else better)
+        found.append(min(guess, refined, key=_sd))
+        if around is _moving:
+            hierarchies = _hierarchies(found[-1].transport, x, log_density)
+        else:
+            rounded = _rounded(found[-1].transport, x, log_density)
+            found[-1] = rounded if rounded.sd < _WORTH * found[-1].sd else found[-1]
         if found[-1].sd < CURVED:
             break
-    return sorted(found, key=lambda m: m.sd)[:1]
+    best = min(found, key=_sd)
+    return hierarchies + [best] * all(best.sd < each.sd / _WORTH for each in hierarchies)
 
 
 def _best_guess(guesses: Iterator[Funnel], x: np.ndarray, log_density: np.ndarray) -> Misfit:
@@ -186,18 +204,55 @@ def _guess(states: np.ndarray, driver: int, location: int | None) -> Funnel:
     )
 
 
-def _rounded(funnel: Transport) -> Transport:
-    """Return a funnel with slopes that are multiples of a half, and whole loadings.
+def _rounded(funnel: Transport, x: np.ndarray, log_density: np.ndarray) -> Misfit:
+    """Return a funnel with slopes that are multiples of a half.
 
-    A log-scale has slope 1, the log of a variance 1/2, that of a precision -1/2, and a mean the
-    loading 1. Deep in the neck, approximate values are not good enough.
+    A log-scale has slope 1, the log of a variance 1/2, that of a precision -1/2. Deep in the neck,
+    approximate values are not good enough.
     """
     assert isinstance(funnel, Funnel)
-    return replace(
-        funnel,
-        slopes=np.round(_STEPS_OF_SLOPE * funnel.slopes) / _STEPS_OF_SLOPE,
-        loadings=np.round(funnel.loadings),
-    )
+    return Misfit.of(replace(funnel, slopes=_halves(funnel.slopes)), x, log_density)
+
+
+def _halves(slopes):
+    return np.round(_STEPS_OF_SLOPE * slopes) / _STEPS_OF_SLOPE
+
+
+def _hierarchies(funnel: Transport, x: np.ndarray, log_density: np.ndarray) -> list[Misfit]:
+    """Return funnels of hierarchies: a group of parameters around a mean, on one scale.
+
+    All have the loading 1, no center of their own, and the slope 1 or 1/2. If most parameters are
+    in the group, it may be all, for slopes that were fitted to few values miss some.
+    """
+    assert isinstance(funnel, Funnel)
+    others = ~np.isin(np.arange(len(funnel.slopes)), [funnel.driver, funnel.location])
+    group = (np.round(funnel.loadings) != 0) & (_halves(funnel.slopes) != 0)
+    if not group.any():
+        return []
+    middle = np.median(funnel.slopes[group])
+    slopes = np.copysign(_SLOPES, middle)
+    tried = []
+    if group.sum() < others.sum():
+        tried.append((group, min(slopes, key=lambda slope: abs(slope - middle))))
+    if group.sum() > others.sum() / 2:
+        tried += [(others, slope) for slope in slopes]
+    return [
+        Misfit.of(
+            replace(
+                funnel,
+                slopes=slope * each,
+                loadings=each.astype(float),
+                centers=np.where(each, funnel.centers[funnel.location], funnel.centers),
+            ),
+            x,
+            log_density,
+        )
+        for each, slope in tried
+    ]
+
+
+def _sd(misfit):
+    return misfit.sd
 
 
 def _refined(guess: Misfit, states: np.ndarray) -> Transport:

@@ -10,15 +10,16 @@ from kmc.surrogate.coordinates.tails import heavy_tails
 from kmc.surrogate.coordinates.transport import CURVED, IDENTITY, Misfit, Transport, is_wide
 from kmc.threads import each_in_threads
 
-# largest part of the misfit of a quadratic left by a transport that is tried: each costs a search
-# for hyperparameters
+# largest part of the misfit of a quadratic left by a transport that was fitted and is tried: each
+# costs a search for hyperparameters
 _GAIN = 0.4
 
 
 def find_transports(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[Transport]:
     """Return a funnel, heavy tails and a bend that may bring the log-density closer to a quadratic.
 
-    There is none where it is one already.
+    There is none where it is one already. Funnels of hierarchies are among them if they bring it
+    any closer: nothing in them was fitted to the values, so that the likelihood alone may judge.
 
     Parameters
     ----------
@@ -39,4 +40,4 @@ def find_transports(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) 
         )
         found += sorted(tails, key=lambda m: m.sd)[:1]
         found += bends(x, log_density, states)
-    return [m.transport for m in found if m.sd < _GAIN * plain.sd]
+    return [m.transport for m in found if m.sd < (_GAIN if m.transport.size else 1.0) * plain.sd]

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+import kmc
+from benchmarks.shape_targets import EightSchoolsCentered
 from benchmarks.targets import Funnel as Neal
 from kmc.surrogate.coordinates.funnels import Funnel
 from kmc.surrogate.coordinates.search import find_transports
@@ -69,11 +71,12 @@ def test_a_funnel_is_found(rng, sd):
 
 
 def test_a_funnel_around_another_parameter_is_found(rng):
-    transport = found(Hierarchy(), rng)
-    assert (transport.driver, transport.location) == (0, 1)
-    # round: the values allow it
-    np.testing.assert_array_equal(transport.slopes, [0.0, 0.0, 1.0, 1.0, 1.0])
-    np.testing.assert_array_equal(transport.loadings, [0.0, 0.0, 1.0, 1.0, 1.0])
+    group, transports = [0.0, 0.0, 1.0, 1.0, 1.0], find_transports(*history(Hierarchy(), 400, rng))
+    assert {(one.driver, one.location) for one in transports} == {(0, 1)}
+    assert any(
+        np.array_equal(one.slopes, group) and np.array_equal(one.loadings, group)
+        for one in transports
+    )
 
 
 def test_the_fit_is_one_of_the_density_of_x(rng):
@@ -103,3 +106,33 @@ def test_a_temperature_divides_no_jacobian():
     best = np.argsort(-values)[:10]
     assert process.temperature > 10.0 and np.ptp(funnel.log_jacobian(x[best])) > 1.0
     np.testing.assert_allclose(process.forecast(x[best]), values[best], atol=1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_hierarchy_with_data_is_among_the_proposals(seed):
+    schools, rng = EightSchoolsCentered(), np.random.default_rng(seed)
+    x = schools.sample(rng, 200)
+    x += 0.5 * x.std(axis=0) * rng.standard_normal(x.shape)
+    states = x[rng.permutation(len(x))[:60]]
+    transports = find_transports(x, np.array([schools(row) for row in x]), states)
+    group = np.array([0.0, 0.0, *np.ones(8)])
+    (own,) = (
+        one for one in transports if isinstance(one, Funnel) and np.array_equal(one.slopes, group)
+    )
+    assert (own.driver, own.location, own.size) == (1, 0, 0)
+    np.testing.assert_array_equal(own.loadings, group)
+    # u is (theta - mu) exp(-(log tau - origin)), but for a constant
+    u = (x[:, 2:] - x[:, :1]) * np.exp(-(x[:, 1:2] - own.origin))
+    np.testing.assert_allclose(np.ptp(own(x)[:, 2:] - u, axis=0), 0.0, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [71, 72, 73, 74])
+def test_the_neck_of_centred_schools_is_not_cut_short(seed):
+    schools = EightSchoolsCentered()
+    exact = schools.sample(np.random.default_rng(1), 100_000)[:, 1].std()
+    initial = schools.sample(np.random.default_rng([seed, 7]), 4)
+    options = {"dim": 10, "draws": None, "max_evaluations": 1000, "progress": False}
+    idata = kmc.sample(schools, initial=initial, seed=seed, **options)
+    x = idata["posterior"]["x"].values
+    assert 0.8 < x[..., 1].std() / exact < 1.25
