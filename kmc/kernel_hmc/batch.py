@@ -65,6 +65,7 @@ The value is elsewhere than at the draws.
 _AROUND = 0.5
 _NEAR = 2  # of them that are compared with the forecast
 _ENDS = 0.05  # share of the steps beyond the draws of which some are taken: the likeliest ones
+_HOTTEST = 1e100  # temperature whose square is a number
 _KINDS = 2, 3  # numbers of like groups that are tried in exchanges
 
 
@@ -107,7 +108,7 @@ def choose(
     given = len(first)
     if given:
         candidates, powers = np.vstack([first, candidates]), np.append(np.ones(given), powers)
-    scale = process.temperature
+    scale = min(process.temperature, _HOTTEST)
     covariances = process.covariances(candidates)
     noise = np.exp(2.0 * process.regression.hyperparameters.noise)
     unsure = process.unsure(candidates) * powers
