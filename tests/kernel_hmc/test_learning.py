@@ -1,6 +1,7 @@
 """Rounds of learning: which points are chosen, what is predicted, and what is found."""
 
 import copy
+from dataclasses import replace
 from math import erfc
 
 import numpy as np
@@ -95,6 +96,13 @@ def test_chains_that_all_stand_still_end_nothing():
     learning._positions[:] = learning.points[0]
     learning.draws[:] = learning.points[0]
     assert len(learning._chosen(10)) > 0
+
+
+def test_a_batch_is_chosen_at_any_temperature():
+    points = np.random.default_rng(9).uniform(-1, 1, (15, 2))
+    process = replace(fitted(points, -np.sum(points**2, axis=1)), temperature=1e200)
+    batch = choose(process, 2.0 * points, np.ones(15), 6, points[:0])
+    assert len(np.unique(batch, axis=0)) == 6
 
 
 def test_a_batch_holds_no_point_twice_and_begins_with_a_step_that_is_given():
