@@ -39,9 +39,9 @@ _PASSES, _PASSES_MOVING = 3, 6  # of a guess, with fixed and moving centers
 # (tried)
 _FURTHEST = 1.0
 _START_INSIDE = 0.99  # fraction of it, within which the refinement starts
-_WORTH = 1.1  # factor on the misfit allowed for rounded slopes and loadings (tried)
+_WORTH = 1.1  # factor on the misfit allowed for rounded slopes, and for a hierarchy (tried)
 _STEPS_OF_SLOPE = 2.0  # slopes are rounded to multiples of 1 / 2 (tried: halves)
-_SLOPES = 0.5, 1.0  # of a group's scale: its variance or its scale is the driver's exponential
+_SLOPES = 0.5, 1.0  # of a group: the driver is the log of its variance, or of its scale
 _MOST_DRIVERS = 3  # of funnels with moving centers, in many dimensions
 
 
@@ -106,21 +106,23 @@ def funnels(x: np.ndarray, log_density: np.ndarray, states: np.ndarray) -> list[
 
     Each parameter in turn is tried as the driver, first around a fixed center, then around another
     parameter. The slopes are first those of a regression of log |x_i - center_i| on the driver over
-    the states, and those of the best driver are then refined by least squares on the values. After
-    it are the funnels of hierarchies with the driver and the location that were found.
+    the states, and those of the best driver are then refined by least squares on the values. Before
+    it are the funnels of hierarchies with the driver and the location that were found; if one of
+    them is as close, they are all.
     """
     found: list[Misfit] = []
     hierarchies: list[Misfit] = []
     for around in (_fixed, _moving) if x.shape[1] > 2 else (_fixed,):
         guess = _best_guess(around(states), x, log_density)
         refined = Misfit.of(_refined(guess, states), x, log_density)
-        found.append(min(guess, refined, key=_sd))
+        better = min(guess, refined, key=_sd)
         if around is _moving:
-            hierarchies = _hierarchies(found[-1].transport, x, log_density)
+            hierarchies = _hierarchies(better.transport, x, log_density)
         else:
-            rounded = _rounded(found[-1].transport, x, log_density)
-            found[-1] = rounded if rounded.sd < _WORTH * found[-1].sd else found[-1]
-        if found[-1].sd < CURVED:
+            rounded = _rounded(better.transport, x, log_density)
+            better = rounded if rounded.sd < _WORTH * better.sd else better
+        found.append(better)
+        if better.sd < CURVED:
             break
     best = min(found, key=_sd)
     return hierarchies + [best] * all(best.sd < each.sd / _WORTH for each in hierarchies)
@@ -205,7 +207,7 @@ def _guess(states: np.ndarray, driver: int, location: int | None) -> Funnel:
 
 
 def _rounded(funnel: Transport, x: np.ndarray, log_density: np.ndarray) -> Misfit:
-    """Return a funnel with slopes that are multiples of a half.
+    """Return the funnel with slopes that are multiples of a half.
 
     A log-scale has slope 1, the log of a variance 1/2, that of a precision -1/2. Deep in the neck,
     approximate values are not good enough.
