@@ -104,6 +104,19 @@ def test_a_run_without_a_transport_says_so(idata):
         kmc.plot_transport(idata, figure=Figure())
 
 
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_the_hierarchy_that_was_found():
+    """x[2] to x[4] have the mean x[0] and the scale exp(x[1]): nothing was fitted to find it."""
+
+    def hierarchy(x):
+        square = x[0] ** 2 / 4 + x[1] ** 2 + np.sum((x[2:] - x[0]) ** 2) * np.exp(-2 * x[1])
+        return -0.5 * float(square) - 3 * x[1]
+
+    idata = kmc.sample(hierarchy, dim=5, max_evaluations=400, draws=None, seed=1, progress=False)
+    axes = kmc.plot_transport(idata, figure=Figure())
+    assert axes[0, 1].get_title(loc="left") == "a funnel: x[1] sets the scale"
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_the_funnel_that_was_found():
